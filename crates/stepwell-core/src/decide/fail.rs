@@ -1,0 +1,79 @@
+//! A task fails: it is tried again, or it fails for good and takes its descendants along.
+
+use alloc::vec;
+
+use super::{Notes, cancel};
+use crate::failure::{Failure, FailureKind};
+use crate::id::Node;
+use crate::run::{
+    AttemptState, Because, EndedAttempt, EventKind, Phase, RetryPlan, RunFailure, RunImage,
+    TaskState,
+};
+
+/// An execution failed.
+pub(super) fn fail(
+    image: &mut RunImage<'_>,
+    node: Node,
+    failure: Failure,
+    notes: Notes,
+    chance: u32,
+) {
+    let retry = image.definition.retry(node);
+    let Some(task) = image.touch(node) else {
+        return;
+    };
+    task.failures += 1;
+    let failures = task.failures;
+    let delay = retry.delay_after(failures, failure.retry, chance);
+    let now = image.now;
+    let plan = delay.map(|delay| RetryPlan { count: failures, delay, due: now.after(delay) });
+    let state = match failure.kind {
+        FailureKind::TimedOut => AttemptState::TimedOut,
+        _ => AttemptState::Failed,
+    };
+    let ended = EndedAttempt { state, failure: Some(failure.clone()), retry: plan, notes };
+    image.end_attempt(node, ended);
+    match plan {
+        Some(plan) => {
+            let due = (!plan.delay.is_zero()).then_some(plan.due);
+            image.move_to(node, Phase::Queued { since: now, due }, Because::Retry);
+        }
+        None => fail_for_good(image, node, failure, Because::FinalFailure),
+    }
+}
+
+/// Moves a task to FAILED and cancels what can no longer run.
+pub(super) fn fail_for_good(
+    image: &mut RunImage<'_>,
+    node: Node,
+    failure: Failure,
+    because: Because,
+) {
+    let attempt = image.task(node).map_or(0, |task| task.attempt);
+    image.move_to(node, Phase::Failed, because);
+    if image.run.failure.is_none() {
+        let step = image.definition.name(node).into();
+        image.run.failure = Some(RunFailure { node, step, attempt, failure });
+    }
+    if image.definition.policy.fail_fast {
+        cancel::cancel_open_tasks(image);
+    } else {
+        cancel_descendants(image, node);
+    }
+}
+
+/// Cancels pending tasks below a failed one, through tasks that are cancelled with it. A task
+/// below a skipped one may be alive and stays so.
+fn cancel_descendants(image: &mut RunImage<'_>, node: Node) {
+    let definition = image.definition;
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        for edge in definition.graph.children(node) {
+            if image.state(edge.node) == Some(TaskState::Pending) {
+                image.move_to(edge.node, Phase::Cancelled, Because::Cancel);
+                image.record(Some(edge.node), 0, EventKind::Cancelled);
+                open.push(edge.node);
+            }
+        }
+    }
+}

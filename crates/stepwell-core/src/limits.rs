@@ -1,0 +1,46 @@
+//! Every limit of the engine, as a named constant with its unit.
+//!
+//! Limits are checked at the edge, before anything is stored; a refusal names the field and the
+//! limit. Raising one here is safe as long as the stores' column types still hold the value.
+
+use core::time::Duration;
+
+/// Longest name of a workflow, step, queue, tenant or run id, in bytes.
+pub const NAME_BYTES_MAX: usize = 200;
+
+/// Largest payload (input, output) unless the engine is configured otherwise, in bytes.
+pub const PAYLOAD_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// Deepest nesting of a JSON payload. Readers refuse to go much deeper than this.
+pub const PAYLOAD_DEPTH_MAX: usize = 64;
+
+/// Longest error message or cause that is kept, in bytes; the rest is cut.
+pub const ERROR_BYTES_MAX: usize = 8 * 1024;
+
+/// How many causes of an error are kept.
+pub const ERROR_CAUSES_MAX: usize = 16;
+
+/// Most notes one attempt may carry.
+pub const NOTES_MAX: usize = 64;
+
+/// Most steps in one workflow. Node numbers above it are reserved for tasks the engine inserts.
+pub const STEPS_MAX: usize = 1_000_000;
+
+/// Most edges in one workflow.
+pub const EDGES_MAX: usize = 10_000_000;
+
+/// Most starts, commits or cancels in one store call.
+pub const BATCH_ITEMS_MAX: usize = 10_000;
+
+/// Most rows on one page of a listing.
+pub const PAGE_ROWS_MAX: usize = 1_000;
+
+/// Longest sleep, delay or time-out: a hundred years. Longer spans are refused, so that sums with
+/// any stored time stay far from overflow.
+pub const SPAN_MAX: Duration = Duration::from_hours(100 * 366 * 24);
+
+/// Greatest number of retries of one step.
+pub const RETRIES_MAX: u32 = 1_000_000;
+
+/// Greatest weight of a tenant. A stride must stay at least one tick.
+pub const WEIGHT_MAX: u32 = 1_000;

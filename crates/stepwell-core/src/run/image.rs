@@ -1,0 +1,249 @@
+//! The part of a run that a decision needs, loaded by a store and changed by the rules.
+//!
+//! A store locks the run, loads the rows named by [`affected`](crate::decide::affected), lets
+//! the rules change the image, and writes what [`Changes`] lists. Rules see no store, stores
+//! hold no rules.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::{
+    AttemptRow, AttemptState, Because, Claim, EventKind, EventRow, Phase, RetryPlan, RunRow,
+    TaskRow, TaskState, is_allowed,
+};
+use crate::failure::Failure;
+use crate::id::Node;
+use crate::time::Timestamp;
+use crate::workflow::Definition;
+
+/// The loaded part of a run, under change.
+#[derive(Debug)]
+pub struct RunImage<'d> {
+    pub(crate) definition: &'d Definition,
+    pub(crate) now: Timestamp,
+    pub(crate) run: RunRow,
+    pub(crate) tasks: BTreeMap<Node, TaskRow>,
+    changes: Changes,
+}
+
+/// What a store has to write after the rules have worked on an image.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Tasks whose rows changed.
+    pub touched: BTreeSet<Node>,
+    /// Tasks that enter their queue now, in order.
+    pub enqueued: Vec<Node>,
+    /// Tasks that leave their queue, or the line before it, without being claimed.
+    pub dequeued: Vec<Node>,
+    /// Timers to set.
+    pub timers: Vec<Timer>,
+    /// Tasks whose timer goes.
+    pub timers_cleared: Vec<Node>,
+    /// Claims that ended.
+    pub claims_ended: Vec<(Node, Claim)>,
+    /// Attempts that ended.
+    pub attempts: Vec<AttemptRow>,
+    /// Irregular events.
+    pub events: Vec<EventRow>,
+    /// Whether the run ended.
+    pub run_ended: bool,
+}
+
+/// A timer to set for a task; the store adds the span to its own time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timer {
+    /// The task.
+    pub node: Node,
+    /// When it fires, counted from now.
+    pub after: Duration,
+}
+
+impl<'d> RunImage<'d> {
+    /// An image of a run at the store's time `now`, with the tasks that were loaded.
+    #[must_use]
+    pub fn new(
+        definition: &'d Definition,
+        now: Timestamp,
+        run: RunRow,
+        tasks: impl IntoIterator<Item = TaskRow>,
+    ) -> Self {
+        let tasks = tasks.into_iter().map(|task| (task.node, task)).collect();
+        Self { definition, now, run, tasks, changes: Changes::default() }
+    }
+
+    /// The run as it stands.
+    #[must_use]
+    pub const fn run(&self) -> &RunRow {
+        &self.run
+    }
+
+    /// A task as it stands, if it was loaded.
+    #[must_use]
+    pub fn task(&self, node: Node) -> Option<&TaskRow> {
+        self.tasks.get(&node)
+    }
+
+    /// The rows and what became of them. A task that entered its queue and left it again within
+    /// this image never appears in the queue.
+    #[must_use]
+    pub fn into_parts(self) -> (RunRow, BTreeMap<Node, TaskRow>, Changes) {
+        let Self { run, tasks, mut changes, .. } = self;
+        let phase = |node: &Node| tasks.get(node).map(|task| &task.phase);
+        changes
+            .enqueued
+            .retain(|node| matches!(phase(node), Some(Phase::Queued { due: None, .. })));
+        changes.timers.retain(|timer| {
+            let waits = |phase: &Phase| {
+                matches!(phase, Phase::Queued { due: Some(_), .. } | Phase::Sleeping { .. })
+            };
+            phase(&timer.node).is_some_and(waits)
+        });
+        (run, tasks, changes)
+    }
+
+    /// The state of a loaded task.
+    pub(crate) fn state(&self, node: Node) -> Option<TaskState> {
+        self.task(node).map(TaskRow::state)
+    }
+
+    /// Marks a row as changed and hands it out.
+    pub(crate) fn touch(&mut self, node: Node) -> Option<&mut TaskRow> {
+        let task = self.tasks.get_mut(&node)?;
+        self.changes.touched.insert(node);
+        Some(task)
+    }
+
+    /// Adds a task that was not there from the start.
+    pub(crate) fn insert(&mut self, task: TaskRow) {
+        self.changes.touched.insert(task.node);
+        self.run.n_open += 1;
+        self.tasks.insert(task.node, task);
+    }
+
+    /// Moves a task to another phase and keeps the run's counters. Queue and timer rows that
+    /// belonged to the old phase go with it.
+    pub(crate) fn move_to(&mut self, node: Node, phase: Phase, because: Because) {
+        let now = self.now;
+        let Some(task) = self.touch(node) else {
+            debug_assert!(false, "task {node:?} was not loaded");
+            return;
+        };
+        let (from, to) = (task.state(), phase.state());
+        debug_assert!(is_allowed(from, to, because), "{from} -> {to} because {because:?}");
+        let old = core::mem::replace(&mut task.phase, phase);
+        let enters = match task.phase {
+            Phase::Queued { due: None, .. } => true,
+            Phase::Queued { due: Some(due), .. } | Phase::Sleeping { until: due } => {
+                self.changes.timers.push(Timer { node, after: due.since(now) });
+                false
+            }
+            _ => false,
+        };
+        match old {
+            Phase::Queued { due: None, .. } => self.changes.dequeued.push(node),
+            Phase::Queued { due: Some(_), .. } | Phase::Sleeping { .. } => {
+                self.changes.timers_cleared.push(node);
+            }
+            Phase::Running(claim) => self.changes.claims_ended.push((node, claim)),
+            _ => {}
+        }
+        if enters {
+            self.changes.enqueued.push(node);
+        }
+        if to.is_terminal() {
+            self.run.n_open = self.run.n_open.saturating_sub(1);
+            self.run.n_failed += u32::from(to == TaskState::Failed);
+            self.run.n_cancelled += u32::from(to == TaskState::Cancelled);
+        }
+    }
+
+    /// Lets a delayed task into its queue: it stays QUEUED and is stamped anew.
+    pub(crate) fn release_delayed(&mut self, node: Node) {
+        let now = self.now;
+        if let Some(task) = self.touch(node) {
+            task.phase = Phase::Queued { since: now, due: None };
+            self.changes.timers_cleared.push(node);
+            self.changes.enqueued.push(node);
+        }
+    }
+
+    /// Writes an irregular event under the run's next number.
+    pub(crate) fn record(&mut self, node: Option<Node>, attempt: u32, kind: EventKind) {
+        let (number, at) = (self.next_events(1), self.now);
+        self.changes.events.push(EventRow { number, at, node, attempt, kind });
+    }
+
+    /// Writes QUEUED of a task that leaves its queue without an attempt, unless it was logged.
+    pub(crate) fn record_queued(&mut self, node: Node) {
+        if let Some(TaskRow { phase: Phase::Queued { since, .. }, .. }) = self.task(node) {
+            self.record_queued_since(node, *since);
+        }
+    }
+
+    /// Writes that a task was queued at `since`, unless it was logged.
+    pub(crate) fn record_queued_since(&mut self, node: Node, since: Timestamp) {
+        if self.task(node).is_none_or(|task| task.queued_logged) {
+            return;
+        }
+        let (number, kind) = (self.next_events(1), EventKind::Queued);
+        let row = EventRow { number, at: since, node: Some(node), attempt: 0, kind };
+        self.changes.events.push(row);
+        if let Some(task) = self.touch(node) {
+            task.queued_logged = true;
+        }
+    }
+
+    /// Writes the attempt of a RUNNING task that is about to leave that state, and reserves its
+    /// block of events.
+    pub(crate) fn end_attempt(&mut self, node: Node, ended: EndedAttempt) {
+        let Some((claim, attempt, with_queued)) = self
+            .task(node)
+            .and_then(|task| Some((task.claim()?.clone(), task.attempt, !task.queued_logged)))
+        else {
+            return;
+        };
+        let first_event = self.next_events(if with_queued { 3 } else { 2 });
+        if let Some(task) = self.touch(node) {
+            task.queued_logged = true;
+        }
+        self.changes.attempts.push(AttemptRow {
+            node,
+            attempt,
+            state: ended.state,
+            claim,
+            ended_at: self.now,
+            first_event,
+            with_queued,
+            failure: ended.failure,
+            retry: ended.retry,
+            notes: ended.notes,
+        });
+    }
+
+    /// Reserves `n` event numbers and gives the first.
+    pub(crate) fn next_events(&mut self, n: u64) -> u64 {
+        let first = self.run.next_event;
+        self.run.next_event += n;
+        first
+    }
+
+    pub(crate) fn mark_run_ended(&mut self) {
+        self.changes.run_ended = true;
+    }
+}
+
+/// How an attempt ended, for [`RunImage::end_attempt`].
+#[derive(Debug)]
+pub(crate) struct EndedAttempt {
+    pub(crate) state: AttemptState,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) retry: Option<RetryPlan>,
+    pub(crate) notes: BTreeMap<alloc::string::String, alloc::string::String>,
+}
+
+impl EndedAttempt {
+    pub(crate) fn plain(state: AttemptState) -> Self {
+        Self { state, failure: None, retry: None, notes: BTreeMap::new() }
+    }
+}

@@ -1,0 +1,18 @@
+//! What is known about a run: states, rows, events, and the image that decisions work on.
+
+mod event;
+mod fold;
+mod image;
+mod log;
+mod row;
+mod state;
+mod transition;
+
+pub use event::{Event, EventKind, EventRow};
+pub use fold::{FoldError, fold};
+pub(crate) use image::EndedAttempt;
+pub use image::{Changes, RunImage, Timer};
+pub use log::{RunLog, read_log};
+pub use row::{AttemptRow, Claim, Phase, RetryPlan, RunFailure, RunRow, TaskRow};
+pub use state::{AttemptState, RunStatus, TaskState};
+pub use transition::{Because, TRANSITIONS, Transition, is_allowed, mermaid};

@@ -1,0 +1,115 @@
+//! A definition: one structure of a workflow, with the policies in force.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Graph, ON_FAILURE_NAME, Signature};
+use crate::id::{Node, Queue};
+use crate::retry::Retry;
+
+/// One structure of a workflow, with the policies in force. Stored once per signature; every
+/// run points at one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Definition {
+    /// The workflow's name.
+    pub workflow: String,
+    /// The author's version, or `None` to let the store number a new structure next.
+    pub version: Option<u32>,
+    /// The digest of the structure.
+    pub signature: Signature,
+    /// The structure.
+    pub graph: Graph,
+    /// What may change without changing the structure.
+    pub policy: WorkflowPolicy,
+}
+
+/// What may change without changing the structure. The latest registered policy applies at once,
+/// to runs in flight as well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkflowPolicy {
+    /// Whether a failed task cancels everything else of the run.
+    pub fail_fast: bool,
+    /// Whether a failure handler runs before the run is failed.
+    pub on_failure: bool,
+    /// The step whose output is the run's.
+    pub output: Option<OutputRule>,
+    /// One policy per node.
+    pub steps: Vec<StepPolicy>,
+}
+
+/// Which step's output is the run's, and whether it may be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputRule {
+    /// The step.
+    pub node: Node,
+    /// Whether the run fails when the step is skipped.
+    pub required: bool,
+}
+
+/// How one step is executed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepPolicy {
+    /// When it is tried again after a failure.
+    pub retry: Retry,
+    /// How long one execution may take.
+    pub timeout: Option<Duration>,
+    /// How long an execution may go without `ctx.heartbeat()`.
+    pub heartbeat_timeout: Option<Duration>,
+    /// How long a sleep node sleeps.
+    pub sleep: Duration,
+    /// The queue its tasks wait in.
+    pub queue: Queue,
+}
+
+impl Default for StepPolicy {
+    fn default() -> Self {
+        Self {
+            retry: Retry::never(),
+            timeout: None,
+            heartbeat_timeout: None,
+            sleep: Duration::ZERO,
+            queue: Queue::default_queue(),
+        }
+    }
+}
+
+impl Definition {
+    /// A node's name, also of the tasks the engine inserts.
+    #[must_use]
+    pub fn name(&self, node: Node) -> &str {
+        if node == Node::ON_FAILURE {
+            return ON_FAILURE_NAME;
+        }
+        self.graph.name(node).unwrap_or("?")
+    }
+
+    /// The node of this name, also of the tasks the engine inserts.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<Node> {
+        if name == ON_FAILURE_NAME {
+            return Some(Node::ON_FAILURE);
+        }
+        self.graph.find(name)
+    }
+
+    /// How a node is executed, if it is one of the graph.
+    #[must_use]
+    pub fn step_policy(&self, node: Node) -> Option<&StepPolicy> {
+        self.policy.steps.get(node.index())
+    }
+
+    /// When a node's failures are retried. The failure handler's own failure is final.
+    #[must_use]
+    pub fn retry(&self, node: Node) -> Retry {
+        self.step_policy(node).map_or(Retry::never(), |policy| policy.retry)
+    }
+
+    /// The queue a node's tasks wait in.
+    #[must_use]
+    pub fn queue(&self, node: Node) -> Queue {
+        self.step_policy(node).map_or_else(Queue::default_queue, |policy| policy.queue.clone())
+    }
+}
