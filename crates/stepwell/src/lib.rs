@@ -1,1 +1,28 @@
-//! stub
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod api;
+mod engine;
+mod outbound;
+pub mod ports;
+mod services;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod worker;
+
+pub use api::{
+    After, Always, ChainBuilder, Ctx, Definer, Engine, EngineBuilder, Kind, Maybe, Needed, NewRun,
+    Parent, Parents, RawParents, Result, Root, Run, RunEvent, RunOutcome, SleepBuilder, Start,
+    StartAndWait, StepBuilder, StepError, StepRef, TaskStatus, Workflow, WorkflowRef, blocking,
+};
+pub use engine::{Config, Error};
+pub use outbound::memory::MemoryStore;
+pub use ports::{RunFilter, RunPage, TenantSettings, TenantView};
+pub use stepwell_core as core;
+pub use stepwell_core::code::Code;
+pub use stepwell_core::decide::CancelAnswer;
+pub use stepwell_core::failure::{Failure, FailureKind};
+pub use stepwell_core::retry::Retry;
+pub use stepwell_core::run::{AttemptState, EventKind, RunFailure, RunStatus, TaskState};
+pub use stepwell_core::time::Timestamp;
+pub use worker::StopReport;

@@ -5,7 +5,11 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 macro_rules! states {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $number:literal $text:literal,)* }) => {
+    (
+        $(#[$doc:meta])* $name:ident {
+            $($(#[$vdoc:meta])* $variant:ident = $number:literal $text:literal,)*
+        }
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[derive(Serialize, Deserialize)]

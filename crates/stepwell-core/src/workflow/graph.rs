@@ -3,7 +3,7 @@
 //! Completing a task looks at its children only, so its cost is its out-degree, however large
 //! the graph is. Parents and children lie in two flat lists with an offset per node.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -121,6 +121,12 @@ impl Graph {
     pub fn find(&self, name: &str) -> Option<Node> {
         let ix = self.names.iter().position(|known| known == name)?;
         u32::try_from(ix).ok().map(Node)
+    }
+
+    /// All nodes by name, to look up many.
+    #[must_use]
+    pub fn by_name(&self) -> BTreeMap<&str, Node> {
+        self.names.iter().map(String::as_str).zip(self.nodes()).collect()
     }
 
     /// What a node does; tasks the engine inserts count as steps.

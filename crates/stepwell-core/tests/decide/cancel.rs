@@ -1,0 +1,126 @@
+//! Nothing of a cancelled run starts any more.
+
+use stepwell_core::run::AttemptState;
+
+use crate::story::{Story, check, check_log};
+
+const EVERY_STATE: &str = "done; gone; queued; running; retried *1; asleep ~1h; pending < queued";
+const REACH_EVERY_STATE: &str = "done done; skip gone; claim running; fail retried";
+
+#[test]
+fn cancel_ends_tasks_in_every_open_state_and_leaves_the_others() {
+    // L12, S16
+    check(
+        EVERY_STATE,
+        &format!("{REACH_EVERY_STATE}; cancel"),
+        "CANCELLED: done COMPLETED, gone SKIPPED, queued CANCELLED, running CANCELLED, \
+         retried CANCELLED, asleep CANCELLED, pending CANCELLED
+         answers: cancel: Cancelled",
+    );
+}
+
+#[test]
+fn the_attempt_of_a_running_step_ends_as_cancelled() {
+    let story = Story::play("a", "claim a; cancel");
+    assert_eq!(story.attempts[0].state, AttemptState::Cancelled);
+    assert!(story.attempts[0].failure.is_none());
+}
+
+#[test]
+fn nothing_is_accepted_and_nothing_starts_after_a_cancel() {
+    // L12, S8
+    check(
+        EVERY_STATE,
+        &format!("{REACH_EVERY_STATE}; cancel; +1h; done running; claim queued; fire asleep"),
+        "CANCELLED: done COMPLETED, gone SKIPPED, queued CANCELLED, running CANCELLED, \
+         retried CANCELLED, asleep CANCELLED, pending CANCELLED
+         answers: cancel: Cancelled, running: refused, queued: refused, asleep: refused",
+    );
+}
+
+#[test]
+fn cancelling_an_ended_run_says_how_it_ended() {
+    // L12
+    check(
+        "a",
+        "done a; cancel",
+        "COMPLETED: a COMPLETED; answers: cancel: AlreadyEnded(Completed)",
+    );
+    check(
+        "a",
+        "cancel; cancel",
+        "CANCELLED: a CANCELLED
+         answers: cancel: Cancelled, cancel: AlreadyEnded(Cancelled)",
+    );
+}
+
+#[test]
+fn a_run_with_an_earlier_failure_ends_as_failed_when_cancelled() {
+    check(
+        "a; b",
+        "fail a; cancel",
+        "FAILED: a FAILED, b CANCELLED; failure: a #1: boom; answers: cancel: Cancelled",
+    );
+}
+
+#[test]
+fn a_run_whose_failure_would_have_been_retried_ends_as_cancelled() {
+    check(
+        "on_failure; a *1",
+        "fail a; cancel",
+        "CANCELLED: a CANCELLED; answers: cancel: Cancelled",
+    );
+}
+
+#[test]
+fn cancelling_a_run_that_is_ending_changes_nothing() {
+    // L12
+    check(
+        "on_failure; a",
+        "fail a; cancel",
+        "ENDING: a FAILED, on_failure QUEUED
+         queue: on_failure
+         failure: a #1: boom
+         answers: cancel: AlreadyEnding(Failed)",
+    );
+}
+
+#[test]
+fn cancelling_a_run_with_an_earlier_failure_still_calls_the_handler() {
+    // R20
+    check(
+        "on_failure; a; b",
+        "fail a; cancel",
+        "ENDING: a FAILED, b CANCELLED, on_failure QUEUED
+         queue: on_failure
+         failure: a #1: boom
+         answers: cancel: Cancelled",
+    );
+}
+
+#[test]
+fn the_log_of_a_cancelled_run_tells_what_each_task_was_doing() {
+    // R17
+    check_log(
+        "a; b *1; s ~1h; n ~?1h; q; p < q",
+        "nap n; claim a; fail b; cancel",
+        "1 run RUN_STARTED
+         2 s SLEEPING until 1h
+         3 n QUEUED
+         4 n SLEEPING until 1h
+         5 b QUEUED #1
+         6 b STARTED #1
+         7 b RETRYING #1 1 in 1s at 1s boom
+         8 run RUN_CANCELLED
+         9 a QUEUED #1
+         10 a STARTED #1
+         11 a CANCELLED #1
+         12 b CANCELLED
+         13 s CANCELLED
+         14 n CANCELLED
+         15 q QUEUED
+         16 q CANCELLED
+         17 p CANCELLED
+         18 run RUN_ENDED CANCELLED",
+    );
+}

@@ -1,0 +1,214 @@
+//! The invariants that hold after everything that happens to a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stepwell_core::id::Node;
+use stepwell_core::run::{
+    AttemptRow, AttemptState, Phase, RunStatus, TaskRow, TaskState, fold, read_log,
+};
+
+use super::{CRASH_LIMIT, Story};
+
+/// What must still stand after a change.
+pub(super) struct Before {
+    pub(super) status: RunStatus,
+    ended: BTreeMap<Node, TaskRow>,
+    next_event: u64,
+}
+
+impl Before {
+    pub(super) fn of(story: &Story) -> Self {
+        let ended = story.tasks.iter().filter(|(_, t)| t.state().is_terminal());
+        Self {
+            status: story.run.status,
+            ended: ended.map(|(node, task)| (*node, task.clone())).collect(),
+            next_event: story.run.next_event,
+        }
+    }
+
+    /// Terminal states absorb; only the counters of parents may still move below them.
+    pub(super) fn absorbed_by(&self, story: &Story) {
+        for (node, before) in &self.ended {
+            let now = &story.tasks[node];
+            // S8
+            assert_eq!(now.phase, before.phase, "S8: {node:?} left a terminal state");
+            assert_eq!(now.attempt, before.attempt, "S8: {node:?} was attempted again");
+        }
+        if self.status.is_terminal() {
+            // S8
+            assert_eq!(story.run.status, self.status, "S8: the run left its end");
+            assert_eq!(story.run.next_event, self.next_event, "S8: the log went on");
+        }
+    }
+}
+
+/// Checks all invariants of a run.
+pub(super) fn invariants(story: &Story) {
+    for task in story.tasks.values() {
+        fan_in(story, task);
+        skip_rule(story, task);
+        cancel_rule(story, task);
+        charges(story, task);
+    }
+    lines(story);
+    counters(story);
+    end(story);
+    log(story);
+}
+
+fn state(story: &Story, node: Node) -> TaskState {
+    story.tasks[&node].state()
+}
+
+/// S4: the counters equal the edges, and a task is blocked exactly as long as they say so.
+fn fan_in(story: &Story, task: &TaskRow) {
+    let node = task.node;
+    let parents = story.definition.graph.parents(node);
+    let in_state = |wanted: &[TaskState]| {
+        let met = parents.iter().filter(|e| wanted.contains(&state(story, e.node)));
+        u32::try_from(met.count()).expect("few parents")
+    };
+    let n_skipped = in_state(&[TaskState::Skipped]);
+    let n_met = in_state(&[TaskState::Skipped, TaskState::Completed]);
+    let n_parents = u32::try_from(parents.len()).expect("few parents");
+    // S4
+    assert_eq!(task.n_unmet, n_parents - n_met, "S4: n_unmet of {node:?}");
+    assert_eq!(task.n_skipped, n_skipped, "S4: n_skipped of {node:?}");
+    match task.state() {
+        TaskState::Pending => assert!(task.n_unmet > 0, "S4: {node:?} waits for nothing"),
+        TaskState::Cancelled | TaskState::Skipped => {}
+        // S3
+        _ => assert_eq!(task.n_unmet, 0, "S3: {node:?} did not wait for its parents"),
+    }
+}
+
+/// S16: a task is skipped if its condition says so, if it needs a skipped parent, or if all its
+/// parents were skipped, and in no other case.
+fn skip_rule(story: &Story, task: &TaskRow) {
+    let parents = story.definition.graph.parents(task.node);
+    let skipped = |node: Node| state(story, node) == TaskState::Skipped;
+    let needs = parents.iter().any(|e| e.needed && skipped(e.node));
+    let all = !parents.is_empty() && parents.iter().all(|e| skipped(e.node));
+    let condition = story.conditions.contains(&task.node);
+    let node = task.node;
+    match task.state() {
+        TaskState::Skipped => assert!(needs || all || condition, "S16: why is {node:?} skipped?"),
+        // A failed parent came first.
+        TaskState::Cancelled => {}
+        state => assert!(!needs && !all && !condition, "S16: {node:?} is {state}, not skipped"),
+    }
+}
+
+/// Below a failed or cancelled parent nothing is open or done, and nothing else is cancelled.
+fn cancel_rule(story: &Story, task: &TaskRow) {
+    let parents = story.definition.graph.parents(task.node);
+    let broken =
+        |node: Node| matches!(state(story, node), TaskState::Failed | TaskState::Cancelled);
+    let fail_fast = story.definition.policy.fail_fast && story.run.n_failed > 0;
+    let below = parents.iter().any(|edge| broken(edge.node));
+    let node = task.node;
+    match task.state() {
+        TaskState::Skipped => {}
+        TaskState::Cancelled => {
+            assert!(below || fail_fast || story.run.cancelled, "why is {node:?} cancelled?");
+        }
+        state => {
+            assert!(!below, "{node:?} is {state} below a failed parent");
+            let is_open = !state.is_terminal() && node != Node::ON_FAILURE;
+            assert!(!(is_open && fail_fast), "{node:?} is {state} after a failure");
+        }
+    }
+}
+
+/// S9: failures and losses are counted apart, within their limits, and nothing else is charged.
+fn charges(story: &Story, task: &TaskRow) {
+    let node = task.node;
+    let attempts: Vec<&AttemptRow> = story.attempts.iter().filter(|a| a.node == node).collect();
+    let is_failed =
+        |a: &&&AttemptRow| matches!(a.state, AttemptState::Failed | AttemptState::TimedOut);
+    let n_failed = u32::try_from(attempts.iter().filter(is_failed).count()).expect("few attempts");
+    // S9
+    assert_eq!(task.failures, n_failed, "S9: failures of {node:?}");
+    assert!(n_failed <= 1 + story.definition.retry(node).retries_max);
+    // R14, S9
+    let is_over = task.losses == CRASH_LIMIT && task.state() == TaskState::Failed;
+    assert!(task.losses < CRASH_LIMIT || is_over, "S9: losses of {node:?}");
+    let last = task.attempt - u32::from(task.claim().is_some());
+    let numbers: Vec<u32> = attempts.iter().map(|attempt| attempt.attempt).collect();
+    assert_eq!(numbers, (1..=last).collect::<Vec<_>>(), "attempts of {node:?}");
+}
+
+/// Queue, timers and claims hold exactly what the rows say.
+fn lines(story: &Story) {
+    let mut queue = BTreeSet::new();
+    let (mut timers, mut claims) = (BTreeMap::new(), BTreeMap::new());
+    for (node, task) in &story.tasks {
+        match &task.phase {
+            Phase::Queued { due: None, .. } => drop(queue.insert(*node)),
+            Phase::Queued { due: Some(at), .. } | Phase::Sleeping { until: at } => {
+                timers.insert(*node, *at);
+            }
+            Phase::Running(claim) => drop(claims.insert(*node, claim.token)),
+            _ => {}
+        }
+    }
+    let queued: BTreeSet<Node> = story.queue.iter().copied().collect();
+    // R15
+    assert_eq!(queued.len(), story.queue.len(), "R15: a task is queued twice");
+    assert_eq!(queued, queue, "the queue holds what is ready");
+    assert_eq!(story.timers, timers, "a timer stands for each task that has a due time");
+    assert_eq!(story.claims, claims, "a claim stands for each running task");
+}
+
+fn counters(story: &Story) {
+    let count = |wanted: &dyn Fn(TaskState) -> bool| {
+        let found = story.tasks.values().filter(|task| wanted(task.state()));
+        u32::try_from(found.count()).expect("few tasks")
+    };
+    let run = &story.run;
+    assert_eq!(run.n_open, count(&|state| !state.is_terminal()), "open tasks");
+    assert_eq!(run.n_failed, count(&|state| state == TaskState::Failed), "failed tasks");
+    let n_cancelled = count(&|state| state == TaskState::Cancelled);
+    assert_eq!(run.n_cancelled, n_cancelled, "cancelled tasks");
+}
+
+/// A run has ended exactly when nothing of it is open, and ends as its tasks did.
+fn end(story: &Story) {
+    let run = &story.run;
+    // R16
+    assert_eq!(story.has_ended(), run.n_open == 0, "R16: a run ends with its last task");
+    assert_eq!(run.ended_at.is_some(), story.has_ended());
+    if !story.has_ended() {
+        return;
+    }
+    // S16
+    let is_idle = story.queue.is_empty() && story.timers.is_empty() && story.claims.is_empty();
+    assert!(is_idle, "S16: something of an ended run is left");
+    let expected = match (&run.failure, run.cancelled) {
+        (Some(_), _) => RunStatus::Failed,
+        (None, true) => RunStatus::Cancelled,
+        (None, false) => RunStatus::Completed,
+    };
+    assert_eq!(run.status, expected);
+    assert!(run.failure.is_some() || run.n_failed == 0, "a failed task fails its run");
+    let handled = story.tasks.contains_key(&Node::ON_FAILURE);
+    let failed = run.status == RunStatus::Failed;
+    // R20
+    assert_eq!(handled, failed && story.definition.policy.on_failure, "R20: the handler ran");
+}
+
+/// S19: the numbers have no gaps, and folding the log gives the rows.
+fn log(story: &Story) {
+    let events = read_log(&story.log());
+    let numbered = events.iter().filter_map(|event| event.number);
+    let last = numbered.max().expect("a log begins with the start of the run");
+    // S19
+    assert_eq!(last + 1, story.run.next_event, "S19: a number was reserved and not used");
+    let (status, mut tasks) = fold(&events).expect("S19: the log folds");
+    assert_eq!(status, story.run.status, "S19: the log and the run differ");
+    for (node, task) in &story.tasks {
+        let folded = tasks.remove(node).unwrap_or(TaskState::Pending);
+        assert_eq!(folded, task.state(), "S19: the log and the row of {node:?} differ");
+    }
+    assert!(tasks.is_empty(), "S19: the log speaks of tasks that are not there");
+}

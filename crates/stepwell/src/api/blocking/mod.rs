@@ -1,0 +1,32 @@
+//! The same engine without async anywhere in user code.
+//!
+//! Steps are given by `run_blocking`, and every call waits for its answer.
+//!
+//! ```
+//! use stepwell::blocking::Engine;
+//! use stepwell::{MemoryStore, Workflow};
+//!
+//! let mut w = Workflow::define("greeting");
+//! let hello = w.step("hello").run_blocking(|ctx| Ok(format!("Hello, {}!", ctx.input())));
+//! let greeting: Workflow<String, String> = w.output(hello);
+//!
+//! let mut builder = Engine::builder(MemoryStore::new());
+//! let greeting = builder.workflow(greeting);
+//! let engine = builder.start()?;
+//! let text = engine.run(&greeting, "Ada".to_owned()).tenant("docs").wait()?;
+//! assert_eq!(text, "Hello, Ada!");
+//! engine.stop(std::time::Duration::from_secs(30));
+//! # Ok::<(), stepwell::Error>(())
+//! ```
+
+mod builder;
+mod engine;
+mod run;
+mod start;
+mod wait;
+
+pub use builder::EngineBuilder;
+pub use engine::Engine;
+pub use run::Run;
+pub use start::{Start, StartAndWait};
+pub(crate) use wait::Wait;

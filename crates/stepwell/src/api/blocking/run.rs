@@ -1,0 +1,180 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use stepwell_core::decide::CancelAnswer;
+use stepwell_core::id::RunKey;
+use stepwell_core::run::{AttemptRow, RunStatus};
+
+use super::wait::{Wait, wait_for};
+use crate::api::{Kind, Run as AsyncRun, RunEvent, RunOutcome, StepRef, TaskStatus};
+use crate::engine::Error;
+
+/// A handle of a run whose calls wait. Cheap to clone; dropping it leaves the run alone.
+pub struct Run<O = Value> {
+    run: AsyncRun<O>,
+    wait: Arc<dyn Wait>,
+}
+
+impl<O> Clone for Run<O> {
+    fn clone(&self) -> Self {
+        Self { run: self.run.clone(), wait: Arc::clone(&self.wait) }
+    }
+}
+
+impl<O> Run<O> {
+    /// The caller's id of the run.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.run.id()
+    }
+
+    /// Whose run it is.
+    #[must_use]
+    pub fn tenant(&self) -> &str {
+        self.run.tenant()
+    }
+
+    /// The engine's own key of the run.
+    #[must_use]
+    pub fn key(&self) -> RunKey {
+        self.run.key()
+    }
+
+    /// The workflow's name.
+    #[must_use]
+    pub fn workflow(&self) -> &str {
+        self.run.workflow()
+    }
+
+    /// The same handle for async code.
+    #[must_use]
+    pub fn as_async(&self) -> &AsyncRun<O> {
+        &self.run
+    }
+}
+
+impl<O: 'static> Run<O> {
+    pub(crate) fn new(run: AsyncRun<O>, wait: Arc<dyn Wait>) -> Self {
+        Self { run, wait }
+    }
+
+    /// Waits for the run to end and gives its output.
+    ///
+    /// # Errors
+    /// When the run failed or was cancelled, or its output does not fit `O`.
+    pub fn result(&self) -> Result<O, Error>
+    where
+        O: Send,
+    {
+        let run = self.run.clone();
+        self.wait(async move { run.result().await })
+    }
+
+    /// As [`Run::result`], waiting at most `timeout`.
+    ///
+    /// # Errors
+    /// As there, and `SW0019` when the time is up. The run goes on.
+    pub fn result_within(&self, timeout: Duration) -> Result<O, Error>
+    where
+        O: Send,
+    {
+        let run = self.run.clone();
+        self.wait(async move { run.result_within(timeout).await })
+    }
+
+    /// Waits for the run to end, however it does.
+    ///
+    /// # Errors
+    /// When the engine is stopped meanwhile.
+    pub fn ended(&self) -> Result<RunStatus, Error> {
+        let run = self.run.clone();
+        self.wait(async move { run.ended().await })
+    }
+
+    /// How the run stands now.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub fn status(&self) -> Result<RunStatus, Error> {
+        let run = self.run.clone();
+        self.wait(async move { run.status().await })
+    }
+
+    /// How the run stands now, with every step's output by name.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub fn outcome(&self) -> Result<RunOutcome, Error> {
+        let run = self.run.clone();
+        self.wait(async move { run.outcome().await })
+    }
+
+    /// The output of a step: `T`, or `Option<T>` if it may be skipped.
+    ///
+    /// # Errors
+    /// When the step has no output, or it does not fit `T`.
+    pub fn output<T, K>(&self, step: &StepRef<T, K>) -> Result<K::Output<T>, Error>
+    where
+        T: DeserializeOwned + Send + 'static,
+        K: Kind,
+    {
+        let (run, step) = (self.run.clone(), *step);
+        self.wait(async move { run.output(&step).await })
+    }
+
+    /// Outputs of all completed steps by name.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub fn outputs(&self) -> Result<BTreeMap<String, Value>, Error> {
+        let run = self.run.clone();
+        self.wait(async move { run.outputs().await })
+    }
+
+    /// How every task of the run stands.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub fn tasks(&self) -> Result<Vec<TaskStatus>, Error> {
+        let run = self.run.clone();
+        self.wait(async move { run.tasks().await })
+    }
+
+    /// The run's log: complete, in order, never rewritten.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub fn events(&self) -> Result<Vec<RunEvent>, Error> {
+        let run = self.run.clone();
+        self.wait(async move { run.events().await })
+    }
+
+    /// The finished attempts of the run, with the step's name.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub fn attempts(&self) -> Result<Vec<(String, AttemptRow)>, Error> {
+        let run = self.run.clone();
+        self.wait(async move { run.attempts().await })
+    }
+
+    /// Cancels the run. When `Cancelled` is answered, nothing of it starts any more.
+    ///
+    /// # Errors
+    /// When the store cannot be reached, or the engine was stopped.
+    pub fn cancel(&self) -> Result<CancelAnswer, Error> {
+        let run = self.run.clone();
+        self.wait(async move { run.cancel().await })
+    }
+
+    fn wait<T, F>(&self, future: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        wait_for(self.wait.as_ref(), future)
+    }
+}

@@ -1,0 +1,126 @@
+//! Closures of users, bound to the engine's state and freed of their types.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
+use stepwell_core::run::RunFailure;
+
+use super::ctx::Ctx;
+use super::parents::Parents;
+use super::step_error::{Result, StepError};
+use crate::engine::{Code, StepCode, decode, encode};
+use crate::ports::Payload;
+use crate::worker::TaskArgs;
+
+/// Code that still waits for the engine's state.
+pub(crate) type Unbound<S> = Box<dyn FnOnce(Arc<S>) -> Code + Send>;
+
+/// A condition on what the parents left.
+pub(crate) type Condition =
+    Arc<dyn Fn(&TaskArgs) -> std::result::Result<bool, Failure> + Send + Sync>;
+
+/// A step whose closures still wait for the engine's state.
+pub(crate) struct UnboundStep<S> {
+    pub(crate) code: Unbound<S>,
+    pub(crate) skip_if: Vec<Condition>,
+}
+
+impl<S> UnboundStep<S> {
+    pub(crate) fn bind(self, state: &Arc<S>) -> StepCode {
+        StepCode { code: (self.code)(Arc::clone(state)), skip_if: self.skip_if }
+    }
+}
+
+/// A context for user code, with the input decoded.
+fn context<I: DeserializeOwned, S>(
+    args: &TaskArgs,
+    state: &Arc<S>,
+) -> std::result::Result<Ctx<I, S>, Failure> {
+    let input = decode(args.context.parts.codec.as_ref(), "the run's input", &args.input)
+        .map_err(|error| StepError::payload(&error))?;
+    Ok(Ctx::new(Arc::clone(&args.context), input, Arc::clone(state)))
+}
+
+/// What the parents left, as the closure wants it.
+pub(crate) fn parent_args<P: Parents>(args: &TaskArgs) -> std::result::Result<P::Args, Failure> {
+    P::args(args.context.parts.codec.as_ref(), &args.parents)
+        .map_err(|error| StepError::payload(&error))
+}
+
+/// What user code gave, as a payload.
+fn output<O: Serialize>(args: &TaskArgs, answer: Result<O>) -> std::result::Result<Payload, Failure> {
+    let value = answer.map_err(StepError::into_failure)?;
+    let parts = &args.context.parts;
+    let what = format!("the output of step {:?}", args.context.step);
+    encode(parts.codec.as_ref(), parts.config.payload_bytes_max, &what, &value)
+        .map_err(|error| StepError::payload(&error))
+}
+
+/// How the arguments of a closure are read: from the parents, or from the failure.
+pub(crate) type ReadArgs<A> = fn(&TaskArgs) -> std::result::Result<A, Failure>;
+
+/// An async closure as code.
+pub(crate) fn unbound_async<I, S, A, O, F, Fut>(read: ReadArgs<A>, closure: F) -> Unbound<S>
+where
+    I: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+    A: Send + 'static,
+    O: Serialize + Send + 'static,
+    F: Fn(Ctx<I, S>, A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<O>> + Send + 'static,
+{
+    Box::new(move |state| {
+        let closure = Arc::new(closure);
+        Code::Async(Arc::new(move |args: TaskArgs| {
+            let (state, closure) = (Arc::clone(&state), Arc::clone(&closure));
+            Box::pin(async move {
+                let ctx = context(&args, &state)?;
+                let arg = read(&args)?;
+                let answer = closure(ctx, arg).await;
+                output(&args, answer)
+            })
+        }))
+    })
+}
+
+/// A blocking closure as code.
+pub(crate) fn unbound_blocking<I, S, A, O, F>(read: ReadArgs<A>, closure: F) -> Unbound<S>
+where
+    I: DeserializeOwned + Send + Sync + 'static,
+    S: Send + Sync + 'static,
+    A: Send + 'static,
+    O: Serialize + Send + 'static,
+    F: Fn(Ctx<I, S>, A) -> Result<O> + Send + Sync + 'static,
+{
+    Box::new(move |state| {
+        Code::Blocking(Arc::new(move |args: TaskArgs| {
+            let ctx = context(&args, &state)?;
+            let arg = read(&args)?;
+            let answer = closure(ctx, arg);
+            output(&args, answer)
+        }))
+    })
+}
+
+/// A sleep node has no code.
+pub(crate) fn unbound_sleep<S>() -> Unbound<S> {
+    Box::new(|_| Code::Sleep)
+}
+
+/// Nothing but the context.
+#[expect(clippy::unnecessary_wraps, reason = "one of several readers with one signature")]
+pub(crate) fn no_args(_: &TaskArgs) -> std::result::Result<(), Failure> {
+    Ok(())
+}
+
+/// What a failure handler gets.
+pub(crate) fn failure_arg(args: &TaskArgs) -> std::result::Result<RunFailure, Failure> {
+    let missing = || {
+        Failure::new(FailureKind::Payload, "", "the run has no failure on record")
+            .with_retry(RetryAdvice::Never)
+    };
+    args.failure.clone().ok_or_else(missing)
+}

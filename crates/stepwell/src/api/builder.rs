@@ -1,0 +1,254 @@
+//! Building an engine: the one place where real time, threads and ids are wired in.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use stepwell_core::code::Code;
+use stepwell_core::id::{Tenant, WorkerId};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::engine::{Engine, Inner};
+use super::start::bad_name;
+use super::workflow::{Workflow, WorkflowRef};
+use crate::engine::{
+    Code as StepCode, Committer, Config, Contact, Error, Parts, Registered, Registry, Starter,
+    StepCode as BoundStep,
+};
+use crate::outbound::memory::MemoryStore;
+pub(super) use crate::outbound::tokio::is_in_blocking_step;
+use crate::outbound::tokio::{SystemClock, SystemIds, TokioSpawner, host_name};
+use crate::ports::{Clock, Codec, DynStore, Ids, JsonCodec, Spawner};
+use crate::services::{Waiters, lead_loop};
+use crate::worker::Worker;
+
+type BoundWorkflow = (stepwell_core::workflow::Definition, Vec<BoundStep>, Option<StepCode>);
+
+/// Builds an engine with shared state `S`.
+#[must_use = "an engine is started by `.start().await`"]
+pub struct EngineBuilder<S> {
+    store: DynStore,
+    state: Arc<S>,
+    config: Config,
+    codec: Arc<dyn Codec>,
+    app: String,
+    worker_id: Option<String>,
+    default_tenant: Option<String>,
+    workflows: Vec<BoundWorkflow>,
+    /// The first workflow that was not well formed.
+    refusal: Option<Error>,
+    runtime: Option<Runtime>,
+}
+
+/// Time, tasks and ids other than the real ones.
+struct Runtime {
+    clock: Arc<dyn Clock>,
+    spawner: Arc<dyn Spawner>,
+    ids: Arc<dyn Ids>,
+}
+
+impl EngineBuilder<()> {
+    pub(super) fn new(store: DynStore) -> Self {
+        Self {
+            store,
+            state: Arc::new(()),
+            config: Config::default(),
+            codec: Arc::new(JsonCodec),
+            app: "stepwell".to_owned(),
+            worker_id: None,
+            default_tenant: None,
+            workflows: Vec::new(),
+            refusal: None,
+            runtime: None,
+        }
+    }
+}
+
+impl<S: Send + Sync + 'static> EngineBuilder<S> {
+    /// What `ctx.state()` gives in workflows that are registered after this.
+    pub fn state<T: Send + Sync + 'static>(self, state: T) -> EngineBuilder<T> {
+        EngineBuilder {
+            store: self.store,
+            state: Arc::new(state),
+            config: self.config,
+            codec: self.codec,
+            app: self.app,
+            worker_id: self.worker_id,
+            default_tenant: self.default_tenant,
+            workflows: self.workflows,
+            refusal: self.refusal,
+            runtime: self.runtime,
+        }
+    }
+
+    /// Other settings than the default ones.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// A client: it starts, waits, cancels and queries, but executes nothing and never leads.
+    pub fn client_only(mut self) -> Self {
+        self.config.slots = 0;
+        self
+    }
+
+    /// Another codec than JSON.
+    pub fn codec(mut self, codec: impl Codec) -> Self {
+        self.codec = Arc::new(codec);
+        self
+    }
+
+    /// The application's name, as the first part of the worker's id.
+    pub fn app(mut self, app: &str) -> Self {
+        app.clone_into(&mut self.app);
+        self
+    }
+
+    /// The worker's whole id. It must differ from that of every other worker, past ones too.
+    pub fn worker_id(mut self, id: &str) -> Self {
+        self.worker_id = Some(id.to_owned());
+        self
+    }
+
+    /// The tenant of starts that name none.
+    pub fn default_tenant(mut self, tenant: &str) -> Self {
+        self.default_tenant = Some(tenant.to_owned());
+        self
+    }
+
+    /// Other time, tasks and ids than the real ones, as tests and simulations use.
+    pub fn runtime(
+        mut self,
+        clock: Arc<dyn Clock>,
+        spawner: Arc<dyn Spawner>,
+        ids: Arc<dyn Ids>,
+    ) -> Self {
+        self.runtime = Some(Runtime { clock, spawner, ids });
+        self
+    }
+
+    /// Registers a workflow and gives a handle for starting runs. One that is not well formed
+    /// is reported by [`EngineBuilder::start`].
+    pub fn workflow<I, O>(&mut self, workflow: Workflow<I, O, S>) -> WorkflowRef<I, O> {
+        let handle = WorkflowRef::new(&workflow);
+        let is_twice = self.workflows.iter().any(|known| known.0.workflow == handle.name());
+        match workflow.into_parts() {
+            Ok(_) if is_twice => {
+                let message = format!("workflow {:?} is registered twice", handle.name());
+                let _ = self.refusal.get_or_insert(Error::refused(Code::DuplicateName, message));
+            }
+            Ok(parts) => self.workflows.push(parts.bind(&self.state)),
+            Err(error) => {
+                let _ = self.refusal.get_or_insert(error);
+            }
+        }
+        handle
+    }
+
+    /// Checks everything, registers the workflows in the store, and starts.
+    ///
+    /// # Errors
+    /// When a workflow is not well formed or a setting makes no sense; nothing is stored then.
+    /// When the store cannot be reached.
+    pub async fn start(self) -> Result<Engine, Error> {
+        if let Some(refusal) = self.refusal {
+            return Err(refusal);
+        }
+        self.config.check()?;
+        let default_tenant = match self.default_tenant {
+            Some(name) => Some(
+                Tenant::new(name.clone())
+                    .map_err(|why| bad_name("default_tenant", &name, why))?,
+            ),
+            None => None,
+        };
+        let Runtime { clock, spawner, ids } = match self.runtime {
+            Some(runtime) => runtime,
+            None => real_runtime(self.config.slots)?,
+        };
+        let worker = worker_id(self.worker_id, &self.app, ids.as_ref())?;
+        let contact = Contact::new(Arc::clone(&clock), self.config.heartbeat_interval * 2);
+        let parts = Parts {
+            store: self.store,
+            clock,
+            spawner,
+            ids,
+            codec: self.codec,
+            config: Arc::new(self.config),
+            worker,
+            contact: Arc::new(contact),
+            closing: CancellationToken::new(),
+        };
+        let mut workflows = Vec::with_capacity(self.workflows.len());
+        for (definition, steps, on_failure) in self.workflows {
+            let registered =
+                Registered::register(&parts.store, definition, steps, on_failure).await?;
+            workflows.push(Arc::new(registered));
+        }
+        wire(parts, Registry::new(workflows), default_tenant).await
+    }
+}
+
+/// Starts the parts of an engine.
+async fn wire(
+    parts: Parts,
+    registry: Registry,
+    default_tenant: Option<Tenant>,
+) -> Result<Engine, Error> {
+    if let Some(settings) = parts.config.tenant_default {
+        parts.store.set_default_tenant(settings).await?;
+    }
+    let registry = Arc::new(registry);
+    let (starter, waiters) = (Starter::start(&parts), Waiters::start(&parts));
+    let tracker = TaskTracker::new();
+    let worker = if parts.config.slots > 0 {
+        let committer = Committer::start(&parts);
+        let leading = tracker.track_future(lead_loop(parts.clone()));
+        parts.spawner.spawn_apart("leader", Box::pin(leading));
+        Some(Worker::start(parts.clone(), Arc::clone(&registry), committer).await?)
+    } else {
+        None
+    };
+    let is_stopped = AtomicBool::new(false);
+    let inner =
+        Inner { parts, registry, starter, waiters, worker, default_tenant, tracker, is_stopped };
+    Ok(Engine { inner: Arc::new(inner) })
+}
+
+fn real_runtime(slots: usize) -> Result<Runtime, Error> {
+    let spawner = TokioSpawner::new(slots).map_err(|error| {
+        let message = format!(
+            "an engine needs a tokio runtime: {error}; call this inside one, or use \
+             `stepwell::blocking`"
+        );
+        Error::refused(Code::BlockingInAsync, message)
+    })?;
+    Ok(Runtime {
+        clock: Arc::new(SystemClock::new()),
+        spawner: Arc::new(spawner),
+        ids: Arc::new(SystemIds),
+    })
+}
+
+fn worker_id(given: Option<String>, app: &str, ids: &dyn Ids) -> Result<WorkerId, Error> {
+    let name = given.unwrap_or_else(|| {
+        let random = ids.random() & 0xffff_ffff;
+        format!("{app}-{}-{}-{random:08x}", host_name(), std::process::id())
+    });
+    WorkerId::new(name.clone()).map_err(|why| bad_name("worker id", &name, why))
+}
+
+impl MemoryStore {
+    /// An empty store on the machine's clock.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_clock(Arc::new(SystemClock::new()))
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}

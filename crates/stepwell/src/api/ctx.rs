@@ -1,0 +1,198 @@
+//! What a step is handed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use stepwell_core::code::Code;
+use stepwell_core::time::Timestamp;
+
+use super::step_error::{Result, StepError};
+use super::step_ref::{Kind, StepRef};
+use crate::engine::{Error, decode};
+use crate::worker::TaskContext;
+
+/// What a step is handed: the run's input, the engine's state, and what is known of the task.
+///
+/// Cheap to clone.
+pub struct Ctx<I = (), S = ()> {
+    task: Arc<TaskContext>,
+    input: Arc<I>,
+    state: Arc<S>,
+}
+
+impl<I, S> Clone for Ctx<I, S> {
+    fn clone(&self) -> Self {
+        Self {
+            task: Arc::clone(&self.task),
+            input: Arc::clone(&self.input),
+            state: Arc::clone(&self.state),
+        }
+    }
+}
+
+impl<I, S> Ctx<I, S> {
+    pub(crate) fn new(task: Arc<TaskContext>, input: I, state: Arc<S>) -> Self {
+        Self { task, input: Arc::new(input), state }
+    }
+
+    /// The run's input.
+    #[must_use]
+    pub fn input(&self) -> &I {
+        &self.input
+    }
+
+    /// What was given to the engine's builder by `state`.
+    #[must_use]
+    pub fn state(&self) -> &S {
+        &self.state
+    }
+
+    /// The caller's id of the run.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
+        self.task.run_id.as_str()
+    }
+
+    /// Whose run it is.
+    #[must_use]
+    pub fn tenant(&self) -> &str {
+        self.task.tenant.as_str()
+    }
+
+    /// The workflow's name.
+    #[must_use]
+    pub fn workflow(&self) -> &str {
+        &self.task.workflow.declared.workflow
+    }
+
+    /// The step's name.
+    #[must_use]
+    pub fn step(&self) -> &str {
+        &self.task.step
+    }
+
+    /// The number of this attempt, from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.task.attempt
+    }
+
+    /// The store's time, which is the same for all workers.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.task.now()
+    }
+
+    /// A key to hand to outside services, so that they recognise a repeated call: the same for
+    /// every attempt of this step of this run, and for no other.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        format!("{}/{}", self.task.claim.run, self.task.step)
+    }
+
+    /// Says that the step is alive, and learns whether it should go on.
+    ///
+    /// # Errors
+    /// When the run was cancelled, the engine is stopping, or the claim passed on to another
+    /// worker. Return it by `?`: whatever the step gives now changes nothing any more.
+    pub fn heartbeat(&self) -> Result<()> {
+        self.task.beat();
+        if self.is_cancelled() {
+            return Err(StepError::new("the step was told to stop"));
+        }
+        Ok(())
+    }
+
+    /// Whether the step should stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.task.stop.is_stopped()
+    }
+
+    /// Completes when the step should stop. Async steps are dropped then; this is for work they
+    /// have started elsewhere.
+    pub async fn cancelled(&self) {
+        self.task.stop.token().cancelled().await;
+    }
+
+    /// Notes something about this attempt, to be read in the run's history.
+    pub fn note(&self, name: impl Into<String>, text: impl ToString) {
+        self.task.note(name.into(), text.to_string());
+    }
+
+    /// How long ago the last heartbeat of this step was.
+    #[must_use]
+    pub fn silent_for(&self) -> Duration {
+        self.task.silent_for()
+    }
+
+    /// The output of any step upstream: `T`, or `Option<T>` if it may have been skipped.
+    ///
+    /// # Errors
+    /// When the step does not lie upstream of this one, when the store cannot be reached, or
+    /// when the stored output does not fit the type.
+    pub async fn output<T, K>(&self, step: &StepRef<T, K>) -> Result<K::Output<T>>
+    where
+        T: DeserializeOwned + Send + 'static,
+        K: Kind,
+    {
+        read_output(Arc::clone(&self.task), *step).await.map_err(refusal)
+    }
+
+    /// As [`Ctx::output`], for blocking steps.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn output_blocking<T, K>(&self, step: &StepRef<T, K>) -> Result<K::Output<T>>
+    where
+        T: DeserializeOwned + Send + 'static,
+        K: Kind,
+    {
+        let (answer_to, mut answer) = tokio::sync::oneshot::channel();
+        let (task, step) = (Arc::clone(&self.task), *step);
+        self.task.parts.spawner.block_on(Box::pin(async move {
+            let _ = answer_to.send(read_output(task, step).await);
+        }));
+        let gone = |_| Error::Unavailable { message: "the read was abandoned".into() };
+        answer.try_recv().map_err(gone).and_then(|output| output).map_err(refusal)
+    }
+}
+
+/// Asking for a wrong step will not go better the next time; an unreachable store may.
+fn refusal(error: Error) -> StepError {
+    match error {
+        Error::Unavailable { .. } => StepError::new(error),
+        error => StepError::permanent(error),
+    }
+}
+
+async fn read_output<T, K>(
+    task: Arc<TaskContext>,
+    step: StepRef<T, K>,
+) -> std::result::Result<K::Output<T>, Error>
+where
+    T: DeserializeOwned + Send + 'static,
+    K: Kind,
+{
+    let definition = &task.workflow.declared;
+    let graph = &definition.graph;
+    let is_own = step.workflow == stepwell_core::workflow::workflow_hash(&definition.workflow);
+    let stored = task.workflow.stored_node(step.node()).filter(|_| is_own);
+    let Some(stored) = stored else {
+        let message = "ctx.output: the step belongs to another workflow";
+        return Err(Error::refused(Code::UnknownStep, message));
+    };
+    let name = graph.name(step.node()).unwrap_or_default();
+    if !task.workflow.stored.definition.graph.is_ancestor(stored, task.claim.node) {
+        let own = &task.step;
+        let message = format!("ctx.output: step {name:?} does not lie upstream of {own:?}");
+        return Err(Error::refused(Code::UnknownStep, message));
+    }
+    let payload = task.parts.store.output(task.claim.run, stored).await?;
+    let what = format!("the output of step {name:?}");
+    let codec = task.parts.codec.as_ref();
+    let value = payload.map(|payload| decode(codec, &what, &payload)).transpose()?;
+    let skipped = || Error::refused(Code::StepSkipped, format!("step {name:?} has no output"));
+    K::output(value).ok_or_else(skipped)
+}

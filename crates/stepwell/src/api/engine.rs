@@ -1,0 +1,261 @@
+//! The engine: starts runs, finds them, and stops.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+use stepwell_core::code::Code;
+use stepwell_core::id::{Node, RunId, Tenant};
+use tokio_util::task::TaskTracker;
+
+use super::builder::EngineBuilder;
+use super::run::{ReadOutput, Run, read_value};
+use super::start::{Names, NewRun, Start, StartAndWait, bad_name};
+use super::workflow::WorkflowRef;
+use crate::engine::{Error, Parts, Registry, Starter, to_error};
+use crate::ports::{RunFilter, RunPage, Store, StoredDefinition};
+use crate::services::Waiters;
+use crate::worker::{StopReport, Worker};
+
+/// Executes workflows on a store. Cheap to clone.
+///
+/// Dropping the last handle closes the engine without draining: running steps go on to their
+/// end, but nothing is claimed any more. Call [`Engine::stop`] to drain.
+#[derive(Clone)]
+pub struct Engine {
+    pub(super) inner: Arc<Inner>,
+}
+
+/// What all handles of an engine share.
+pub(crate) struct Inner {
+    pub(super) parts: Parts,
+    pub(super) registry: Arc<Registry>,
+    pub(super) starter: Starter,
+    pub(super) waiters: Waiters,
+    pub(super) worker: Option<Worker>,
+    pub(super) default_tenant: Option<Tenant>,
+    pub(super) tracker: TaskTracker,
+    pub(super) is_stopped: AtomicBool,
+}
+
+impl Engine {
+    /// Begins to build an engine on a store.
+    pub fn builder(store: impl Store) -> EngineBuilder<()> {
+        EngineBuilder::new(Arc::new(store))
+    }
+
+    /// Starts a run. Await it for a handle; give it a tenant and an id before, if need be.
+    pub fn start<I: Serialize, O>(&self, workflow: &WorkflowRef<I, O>, input: I) -> Start<O> {
+        let (name, read) = (workflow.name(), workflow.read);
+        Start::new(Arc::clone(&self.inner), name, &input, Names::default(), read)
+    }
+
+    /// Starts a run and waits for its output.
+    pub fn run<I: Serialize, O>(
+        &self,
+        workflow: &WorkflowRef<I, O>,
+        input: I,
+    ) -> StartAndWait<O> {
+        StartAndWait(self.start(workflow, input))
+    }
+
+    /// Starts a run of a workflow that the store knows, without having its code.
+    pub fn start_by_name(&self, workflow: &str, input: &impl Serialize) -> Start<Value> {
+        Start::new(Arc::clone(&self.inner), workflow, input, Names::default(), read_value)
+    }
+
+    /// Starts many runs together. Each is answered on its own, in order.
+    ///
+    /// # Errors
+    /// When the store cannot be reached; then which runs were started is unknown, and starting
+    /// them again with the same ids is safe.
+    pub async fn start_many<I: Serialize, O>(
+        &self,
+        workflow: &WorkflowRef<I, O>,
+        runs: impl IntoIterator<Item = NewRun<I>>,
+    ) -> Result<Vec<Result<Run<O>, Error>>, Error> {
+        let mut answers: Vec<Option<Result<Run<O>, Error>>> = Vec::new();
+        let (mut requests, mut places) = (Vec::new(), Vec::new());
+        for run in runs {
+            let (input, names) = run.into_parts();
+            let inner = Arc::clone(&self.inner);
+            let start = Start::new(inner, workflow.name(), &input, names, workflow.read);
+            match start.request().await {
+                Ok((request, stored, _)) => {
+                    let names = (request.seed.tenant.clone(), request.seed.id.clone());
+                    places.push((answers.len(), request.seed.key, names, stored));
+                    requests.push(request);
+                    answers.push(None);
+                }
+                Err(error) => answers.push(Some(Err(error))),
+            }
+        }
+        let stored = self.inner.starter.run_many(requests).await?;
+        for ((place, key, names, definition), answer) in places.into_iter().zip(stored) {
+            let inner = Arc::clone(&self.inner);
+            let run = to_error(answer).map(|known| {
+                let key = known.unwrap_or(key);
+                Run::from_parts(inner, key, names, definition, workflow.read)
+            });
+            answers[place] = Some(run);
+        }
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// A handle of a run of any workflow, by tenant and id alone.
+    ///
+    /// # Errors
+    /// `SW0013` if the tenant has no such run.
+    pub async fn run_handle(&self, tenant: &str, id: &str) -> Result<Run, Error> {
+        let (tenant, id) = names(tenant, id)?;
+        self.inner.find(&tenant, &id, read_value).await
+    }
+
+    /// A typed handle of a run of this workflow, by tenant and id.
+    ///
+    /// # Errors
+    /// `SW0013` if the tenant has no such run of this workflow.
+    pub async fn run_handle_of<I, O>(
+        &self,
+        workflow: &WorkflowRef<I, O>,
+        tenant: &str,
+        id: &str,
+    ) -> Result<Run<O>, Error> {
+        let (tenant, id) = names(tenant, id)?;
+        let run = self.inner.find(&tenant, &id, workflow.read).await?;
+        if run.workflow() != workflow.name() {
+            let (known, asked) = (run.workflow(), workflow.name());
+            let message = format!("run {:?} is of workflow {known:?}, not {asked:?}", id.as_str());
+            return Err(Error::refused(Code::UnknownRun, message));
+        }
+        Ok(run)
+    }
+
+    /// A page of runs, newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn list(
+        &self,
+        filter: &RunFilter,
+        before: Option<stepwell_core::id::RunKey>,
+        rows_max: usize,
+    ) -> Result<RunPage, Error> {
+        let rows_max = rows_max.clamp(1, stepwell_core::limits::PAGE_ROWS_MAX);
+        Ok(self.inner.parts.store.list(filter, before, rows_max).await?)
+    }
+
+    /// The worker's readable id.
+    #[must_use]
+    pub fn worker_id(&self) -> &str {
+        self.inner.parts.worker.as_str()
+    }
+
+    /// How many tasks this engine executes right now.
+    #[must_use]
+    pub fn n_running(&self) -> usize {
+        self.inner.worker.as_ref().map_or(0, |worker| worker.held.len())
+    }
+
+    /// Stops: claims nothing more, drains running steps for up to `grace` while heartbeats go
+    /// on, hands back what has really stopped, gives up leadership, and closes. Calls after it
+    /// are refused with `SW0015`. Stopping twice is harmless.
+    pub async fn stop(&self, grace: Duration) -> StopReport {
+        self.inner.stop(grace).await
+    }
+}
+
+fn names(tenant: &str, id: &str) -> Result<(Tenant, RunId), Error> {
+    let bad_id = |why| bad_name("run id", id, why);
+    let bad_tenant = |why| bad_name("tenant", tenant, why);
+    Ok((Tenant::new(tenant).map_err(bad_tenant)?, RunId::new(id).map_err(bad_id)?))
+}
+
+impl Inner {
+    pub(super) fn check_open(&self) -> Result<(), Error> {
+        if self.is_stopped.load(Ordering::Acquire) {
+            return Err(Error::stopped());
+        }
+        Ok(())
+    }
+
+    pub(super) async fn find<O>(
+        self: &Arc<Self>,
+        tenant: &Tenant,
+        id: &RunId,
+        read: ReadOutput<O>,
+    ) -> Result<Run<O>, Error> {
+        self.check_open()?;
+        let view = self.parts.store.find(tenant, id).await?.ok_or_else(|| {
+            let (tenant, id) = (tenant.as_str(), id.as_str());
+            Error::refused(Code::UnknownRun, format!("tenant {tenant:?} has no run {id:?}"))
+        })?;
+        Ok(Run::new(Arc::clone(self), view, read))
+    }
+
+    /// The definition new runs of a workflow get: that of this engine's code, or the latest the
+    /// store has.
+    pub(super) async fn stored_definition(
+        &self,
+        workflow: &str,
+    ) -> Result<Arc<StoredDefinition>, Error> {
+        if let Some(known) = self.registry.find(workflow) {
+            return Ok(Arc::clone(&known.stored));
+        }
+        self.parts.store.latest(workflow).await?.ok_or_else(|| {
+            let message = format!("workflow {workflow:?} is neither registered nor stored");
+            Error::refused(Code::UnknownWorkflow, message)
+        })
+    }
+
+    /// A step's name, by its number as this program declares it.
+    pub(super) fn step_name(&self, workflow: &str, node: Node) -> Option<String> {
+        let known = self.registry.find(workflow)?;
+        known.declared.graph.name(node).map(str::to_owned)
+    }
+
+    async fn stop(self: &Arc<Self>, grace: Duration) -> StopReport {
+        if self.is_stopped.swap(true, Ordering::AcqRel) {
+            return StopReport::default();
+        }
+        let report = match &self.worker {
+            Some(worker) => worker.stop(grace).await,
+            None => StopReport::default(),
+        };
+        if report.n_still_running == 0 {
+            self.close().await;
+        } else {
+            // What still runs keeps its lease: heartbeats end when the last step returns.
+            let inner = Arc::clone(self);
+            self.parts.spawner.spawn(Box::pin(async move {
+                if let Some(worker) = &inner.worker {
+                    worker.held.emptied().await;
+                }
+                inner.close().await;
+            }));
+        }
+        report
+    }
+
+    async fn close(&self) {
+        self.parts.closing.cancel();
+        self.tracker.close();
+        self.tracker.wait().await;
+        if self.worker.is_some()
+            && let Err(error) = self.parts.store.deregister_worker(&self.parts.worker).await
+        {
+            tracing::warn!(%error, "deregister worker");
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.parts.closing.cancel();
+        if let Some(worker) = &self.worker {
+            worker.stop_claiming();
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What users write: workflows, engines, runs, and what a step is handed.
+
+pub mod blocking;
+mod bound;
+mod builder;
+mod chain;
+mod ctx;
+mod engine;
+mod parents;
+mod run;
+mod sleep;
+mod start;
+mod step;
+mod step_error;
+mod step_ref;
+mod tenants;
+mod workflow;
+
+pub use builder::EngineBuilder;
+pub use chain::ChainBuilder;
+pub use ctx::Ctx;
+pub use engine::Engine;
+pub use parents::{Parent, Parents, RawParents};
+pub use run::{Run, RunEvent, RunOutcome, TaskStatus};
+pub use sleep::SleepBuilder;
+pub use start::{NewRun, Start, StartAndWait};
+pub use step::{After, Root, StepBuilder};
+pub use step_error::{Result, StepError};
+pub use step_ref::{Always, Kind, Maybe, Needed, StepRef};
+pub use workflow::{Definer, Workflow, WorkflowRef};

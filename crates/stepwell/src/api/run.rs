@@ -1,0 +1,345 @@
+//! A handle of a run: wait for it, read it, cancel it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use stepwell_core::code::Code;
+use stepwell_core::decide::CancelAnswer;
+use stepwell_core::id::{Node, RunId, RunKey, Tenant};
+use stepwell_core::run::{
+    AttemptRow, EventKind, RunFailure, RunLog, RunStatus, TaskState, read_log,
+};
+use stepwell_core::time::Timestamp;
+use stepwell_core::workflow::workflow_hash;
+
+use super::engine::Inner;
+use super::step_ref::{Kind, StepRef};
+use crate::engine::{Error, decode};
+use crate::ports::{Codec, Payload, RunView, StoredDefinition};
+
+/// How a run's output is read from its step's payload.
+pub(crate) type ReadOutput<O> = fn(&dyn Codec, Option<&Payload>) -> Result<O, Error>;
+
+const WHAT: &str = "the run's output";
+
+pub(super) fn read_nothing(_: &dyn Codec, _: Option<&Payload>) -> Result<(), Error> {
+    Ok(())
+}
+
+pub(super) fn read_kind<T, K>(
+    codec: &dyn Codec,
+    payload: Option<&Payload>,
+) -> Result<K::Output<T>, Error>
+where
+    T: DeserializeOwned + Send + 'static,
+    K: Kind,
+{
+    let value = payload.map(|payload| decode(codec, WHAT, payload)).transpose()?;
+    K::output(value).ok_or_else(no_output)
+}
+
+pub(super) fn read_required<T: DeserializeOwned>(
+    codec: &dyn Codec,
+    payload: Option<&Payload>,
+) -> Result<T, Error> {
+    decode(codec, WHAT, payload.ok_or_else(no_output)?)
+}
+
+pub(super) fn read_value(codec: &dyn Codec, payload: Option<&Payload>) -> Result<Value, Error> {
+    payload.map_or(Ok(Value::Null), |payload| decode(codec, WHAT, payload))
+}
+
+fn no_output() -> Error {
+    Error::refused(Code::StepSkipped, "the step that gives the run's output has none")
+}
+
+/// A handle of a run with output `O`. Cheap to clone; dropping it leaves the run alone.
+pub struct Run<O = Value> {
+    inner: Arc<Inner>,
+    key: RunKey,
+    tenant: Tenant,
+    id: RunId,
+    definition: Arc<StoredDefinition>,
+    read: ReadOutput<O>,
+}
+
+impl<O> Clone for Run<O> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            key: self.key,
+            tenant: self.tenant.clone(),
+            id: self.id.clone(),
+            definition: Arc::clone(&self.definition),
+            read: self.read,
+        }
+    }
+}
+
+/// How a run stands, with every step's output by name.
+#[derive(Clone, Debug)]
+pub struct RunOutcome {
+    /// How it stands.
+    pub status: RunStatus,
+    /// What decided its end, if it failed.
+    pub failure: Option<RunFailure>,
+    /// Outputs by step name.
+    pub outputs: BTreeMap<String, Value>,
+}
+
+/// How a task stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskStatus {
+    /// The step's name.
+    pub step: String,
+    /// Its state.
+    pub state: TaskState,
+    /// Attempts so far.
+    pub attempt: u32,
+    /// Failed attempts so far.
+    pub failures: u32,
+    /// Attempts lost with their worker.
+    pub losses: u32,
+}
+
+/// One entry of a run's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEvent {
+    /// Its number, from 1 without gaps; `None` while the task is open.
+    pub number: Option<u64>,
+    /// When it happened, by the store's time.
+    pub at: Timestamp,
+    /// The step, or `None` for the run itself.
+    pub step: Option<String>,
+    /// The attempt, 0 where none is meant.
+    pub attempt: u32,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+impl<O> Run<O> {
+    pub(super) fn new(inner: Arc<Inner>, view: RunView, read: ReadOutput<O>) -> Self {
+        let RunView { row, definition } = view;
+        Self { inner, key: row.key, tenant: row.tenant, id: row.id, definition, read }
+    }
+
+    pub(super) fn from_parts(
+        inner: Arc<Inner>,
+        key: RunKey,
+        (tenant, id): (Tenant, RunId),
+        definition: Arc<StoredDefinition>,
+        read: ReadOutput<O>,
+    ) -> Self {
+        Self { inner, key, tenant, id, definition, read }
+    }
+
+    /// The caller's id of the run.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    /// Whose run it is.
+    #[must_use]
+    pub fn tenant(&self) -> &str {
+        self.tenant.as_str()
+    }
+
+    /// The engine's own key of the run.
+    #[must_use]
+    pub fn key(&self) -> RunKey {
+        self.key
+    }
+
+    /// The workflow's name.
+    #[must_use]
+    pub fn workflow(&self) -> &str {
+        &self.definition.definition.workflow
+    }
+
+    /// Waits for the run to end and gives its output.
+    ///
+    /// # Errors
+    /// When the run failed or was cancelled, when its output does not fit `O`, or when the
+    /// engine is stopped meanwhile. The run itself is not touched by any of them.
+    pub async fn result(&self) -> Result<O, Error> {
+        let status = self.ended().await?;
+        self.read_result(status).await
+    }
+
+    /// As [`Run::result`], waiting at most `timeout`.
+    ///
+    /// # Errors
+    /// As there, and `SW0019` when the time is up. The run goes on.
+    pub async fn result_within(&self, timeout: Duration) -> Result<O, Error> {
+        tokio::select! {
+            biased;
+            result = self.result() => result,
+            () = self.inner.parts.clock.sleep(timeout) => {
+                Err(Error::WaitTimedOut { run: self.id.clone(), waited: timeout })
+            }
+        }
+    }
+
+    /// Waits for the run to end, however it does.
+    ///
+    /// # Errors
+    /// When the engine is stopped meanwhile.
+    pub async fn ended(&self) -> Result<RunStatus, Error> {
+        self.inner.check_open()?;
+        tokio::select! {
+            biased;
+            status = self.inner.waiters.ended(self.key) => status.ok_or_else(Error::stopped),
+            () = self.inner.parts.closing.cancelled() => Err(Error::stopped()),
+        }
+    }
+
+    async fn read_result(&self, status: RunStatus) -> Result<O, Error> {
+        match status {
+            RunStatus::Cancelled => return Err(Error::RunCancelled { run: self.id.clone() }),
+            RunStatus::Failed => {
+                let failure = self.view().await?.row.failure;
+                let unknown = || Error::Corrupt { message: "a failed run has no failure".into() };
+                let failure = Box::new(failure.ok_or_else(unknown)?);
+                return Err(Error::RunFailed { run: self.id.clone(), failure });
+            }
+            _ => {}
+        }
+        let payload = match self.definition.definition.policy.output {
+            Some(rule) => self.inner.parts.store.output(self.key, rule.node).await?,
+            None => None,
+        };
+        (self.read)(self.inner.parts.codec.as_ref(), payload.as_ref())
+    }
+
+    /// How the run stands now.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn status(&self) -> Result<RunStatus, Error> {
+        Ok(self.view().await?.row.status)
+    }
+
+    /// How the run stands now, with every step's output by name.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn outcome(&self) -> Result<RunOutcome, Error> {
+        let row = self.view().await?.row;
+        let outputs = self.outputs().await?;
+        Ok(RunOutcome { status: row.status, failure: row.failure, outputs })
+    }
+
+    /// The output of a step: `T`, or `Option<T>` if it may be skipped.
+    ///
+    /// # Errors
+    /// When the step has no output yet or was skipped although it cannot be, when it belongs to
+    /// another workflow, or when its output does not fit `T`.
+    pub async fn output<T, K>(&self, step: &StepRef<T, K>) -> Result<K::Output<T>, Error>
+    where
+        T: DeserializeOwned + Send + 'static,
+        K: Kind,
+    {
+        let name = self.inner.step_name(self.workflow(), step.node());
+        let is_own = step.workflow == workflow_hash(self.workflow());
+        let node = name.as_deref().and_then(|name| self.definition.definition.find(name));
+        let (Some(name), Some(node), true) = (name, node, is_own) else {
+            let message = "the step belongs to another workflow, or this engine lacks its code";
+            return Err(Error::refused(Code::UnknownStep, message));
+        };
+        let payload = self.inner.parts.store.output(self.key, node).await?;
+        let what = format!("the output of step {name:?}");
+        let codec = self.inner.parts.codec.as_ref();
+        let value = payload.map(|payload| decode(codec, &what, &payload)).transpose()?;
+        let missing = || {
+            let message = format!("step {name:?} has no output: it has not completed");
+            Error::refused(Code::StepSkipped, message)
+        };
+        K::output(value).ok_or_else(missing)
+    }
+
+    /// Outputs of all completed steps by name.
+    ///
+    /// # Errors
+    /// When the store cannot be reached, or another codec wrote an output.
+    pub async fn outputs(&self) -> Result<BTreeMap<String, Value>, Error> {
+        let outputs = self.inner.parts.store.outputs(self.key).await?;
+        let codec = self.inner.parts.codec.as_ref();
+        let read = |(node, payload): (Node, Payload)| {
+            let name = self.definition.definition.name(node).to_owned();
+            let value = decode(codec, &name, &payload)?;
+            Ok((name, value))
+        };
+        outputs.into_iter().map(read).collect()
+    }
+
+    /// How every task of the run stands.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn tasks(&self) -> Result<Vec<TaskStatus>, Error> {
+        let tasks = self.inner.parts.store.tasks(self.key).await?;
+        let status = |task: stepwell_core::run::TaskRow| TaskStatus {
+            step: self.definition.definition.name(task.node).to_owned(),
+            state: task.state(),
+            attempt: task.attempt,
+            failures: task.failures,
+            losses: task.losses,
+        };
+        Ok(tasks.into_iter().map(status).collect())
+    }
+
+    /// The run's log: complete, in order, never rewritten.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn events(&self) -> Result<Vec<RunEvent>, Error> {
+        let name = |node: Node| self.definition.definition.name(node).to_owned();
+        let log = self.log().await?;
+        let event = |event: stepwell_core::run::Event| RunEvent {
+            number: event.number,
+            at: event.at,
+            step: event.node.map(name),
+            attempt: event.attempt,
+            kind: event.kind,
+        };
+        Ok(read_log(&log).into_iter().map(event).collect())
+    }
+
+    /// The finished attempts of the run, with the step's name.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn attempts(&self) -> Result<Vec<(String, AttemptRow)>, Error> {
+        let named = |attempt: AttemptRow| {
+            (self.definition.definition.name(attempt.node).to_owned(), attempt)
+        };
+        Ok(self.log().await?.attempts.into_iter().map(named).collect())
+    }
+
+    /// Cancels the run. When `Cancelled` is answered, nothing of it starts any more.
+    ///
+    /// # Errors
+    /// When the store cannot be reached, or the engine was stopped.
+    pub async fn cancel(&self) -> Result<CancelAnswer, Error> {
+        self.inner.check_open()?;
+        let answer = self.inner.parts.store.cancel(self.key).await?;
+        answer.ok_or_else(|| self.unknown())
+    }
+
+    async fn view(&self) -> Result<RunView, Error> {
+        self.inner.parts.store.run(self.key).await?.ok_or_else(|| self.unknown())
+    }
+
+    async fn log(&self) -> Result<RunLog, Error> {
+        self.inner.parts.store.log(self.key).await?.ok_or_else(|| self.unknown())
+    }
+
+    fn unknown(&self) -> Error {
+        let (tenant, id) = (self.tenant.as_str(), self.id.as_str());
+        Error::refused(Code::UnknownRun, format!("tenant {tenant:?} has no run {id:?}"))
+    }
+}

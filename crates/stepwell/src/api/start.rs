@@ -1,0 +1,182 @@
+//! Starting runs: `engine.start(..)` and `engine.run(..)` as builders to await.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde::Serialize;
+use stepwell_core::code::Code;
+use stepwell_core::decide::RunSeed;
+use stepwell_core::id::{RunId, Tenant};
+
+use super::engine::Inner;
+use super::run::{ReadOutput, Run};
+use crate::engine::{Error, encode, to_error};
+use crate::ports::{Payload, StartRequest, StoredDefinition};
+
+/// A run to start: its input, whose it is, and an id.
+#[derive(Clone, Debug)]
+pub struct NewRun<I> {
+    input: I,
+    names: Names,
+}
+
+impl<I> NewRun<I> {
+    /// A run with this input.
+    pub fn new(input: I) -> Self {
+        Self { input, names: Names::default() }
+    }
+
+    /// Whose run it is.
+    #[must_use]
+    pub fn tenant(mut self, tenant: impl Into<String>) -> Self {
+        self.names.tenant = Some(tenant.into());
+        self
+    }
+
+    /// The run's id, unique per tenant.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.names.id = Some(id.into());
+        self
+    }
+
+    pub(super) fn into_parts(self) -> (I, Names) {
+        (self.input, self.names)
+    }
+}
+
+/// Names as the caller gave them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    tenant: Option<String>,
+    id: Option<String>,
+}
+
+/// Starts a run when awaited, and gives a handle of it.
+#[must_use = "a run is started by awaiting this"]
+pub struct Start<O> {
+    inner: Arc<Inner>,
+    workflow: String,
+    input: Result<Payload, Error>,
+    names: Names,
+    read: ReadOutput<O>,
+}
+
+impl<O> Start<O> {
+    pub(super) fn new(
+        inner: Arc<Inner>,
+        workflow: &str,
+        input: &impl Serialize,
+        names: Names,
+        read: ReadOutput<O>,
+    ) -> Self {
+        let (codec, bytes_max) = (inner.parts.codec.as_ref(), inner.parts.config.payload_bytes_max);
+        let input = encode(codec, bytes_max, "the run's input", input);
+        Self { workflow: workflow.to_owned(), input, names, read, inner }
+    }
+
+    /// Whose run it is. Required, unless the engine has a default tenant.
+    pub fn tenant(mut self, tenant: impl Into<String>) -> Self {
+        self.names.tenant = Some(tenant.into());
+        self
+    }
+
+    /// The run's id, unique per tenant. Starting again with the same id and input finds the run
+    /// that is there; with another input it is refused.
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.names.id = Some(id.into());
+        self
+    }
+
+    /// The request, once everything is checked. Nothing is stored before.
+    pub(super) async fn request(
+        self,
+    ) -> Result<(StartRequest, Arc<StoredDefinition>, ReadOutput<O>), Error> {
+        self.inner.check_open()?;
+        let input = self.input?;
+        let tenant = tenant(&self.inner, self.names.tenant)?;
+        let key = self.inner.parts.ids.run_key();
+        let codec = self.inner.parts.codec.as_ref();
+        // Only a given id can meet another start, so only then the input is brought into one
+        // form before it is digested.
+        let (id, input_digest) = match self.names.id {
+            Some(id) => (id, codec.digest(&input.bytes)),
+            None => (key.to_string(), digest(&input.bytes)),
+        };
+        let id = RunId::new(id.clone()).map_err(|why| bad_name("run id", &id, why))?;
+        let stored = self.inner.stored_definition(&self.workflow).await?;
+        let seed = RunSeed { key, tenant, id, definition: stored.id };
+        Ok((StartRequest { seed, input, input_digest }, stored, self.read))
+    }
+
+    async fn start(self) -> Result<Run<O>, Error> {
+        let inner = Arc::clone(&self.inner);
+        let (request, stored, read) = self.request().await?;
+        let names = (request.seed.tenant.clone(), request.seed.id.clone());
+        let key = request.seed.key;
+        match to_error(inner.starter.run(request).await?)? {
+            None => Ok(Run::from_parts(inner, key, names, stored, read)),
+            Some(_) => inner.find(&names.0, &names.1, read).await,
+        }
+    }
+}
+
+fn digest(bytes: &[u8]) -> [u8; 32] {
+    use sha2::{Digest, Sha256};
+    Sha256::digest(bytes).into()
+}
+
+/// The tenant of a start: the given one, or the engine's default.
+pub(super) fn tenant(inner: &Inner, given: Option<String>) -> Result<Tenant, Error> {
+    match given {
+        Some(name) => {
+            Tenant::new(name.clone()).map_err(|why| bad_name("tenant", &name, why))
+        }
+        None => inner.default_tenant.clone().ok_or_else(|| {
+            let message = "no tenant: call `.tenant(..)` on the start, or give the engine's \
+                           builder a `default_tenant`";
+            Error::refused(Code::NoTenant, message)
+        }),
+    }
+}
+
+pub(super) fn bad_name(field: &str, name: &str, why: stepwell_core::id::NameError) -> Error {
+    Error::refused(Code::BadName, format!("{field} {name:?} {why}"))
+}
+
+type Boxed<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
+
+impl<O: 'static> IntoFuture for Start<O> {
+    type Output = Result<Run<O>, Error>;
+    type IntoFuture = Boxed<Run<O>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.start())
+    }
+}
+
+/// Starts a run when awaited, waits for its end, and gives its output.
+#[must_use = "a run is started by awaiting this"]
+pub struct StartAndWait<O>(pub(super) Start<O>);
+
+impl<O> StartAndWait<O> {
+    /// Whose run it is. Required, unless the engine has a default tenant.
+    pub fn tenant(self, tenant: impl Into<String>) -> Self {
+        Self(self.0.tenant(tenant))
+    }
+
+    /// The run's id, unique per tenant.
+    pub fn id(self, id: impl Into<String>) -> Self {
+        Self(self.0.id(id))
+    }
+}
+
+impl<O: 'static> IntoFuture for StartAndWait<O> {
+    type Output = Result<O, Error>;
+    type IntoFuture = Boxed<O>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.0.start().await?.result().await })
+    }
+}

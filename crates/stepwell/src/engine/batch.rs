@@ -1,0 +1,123 @@
+//! Batching: whatever waits goes into one call, and the next batch gathers while it is under
+//! way. Batches grow with load; when idle there is no delay.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::Contact;
+use crate::ports::{Clock, Ids, StoreError};
+
+/// A request with the place where its answer goes.
+pub(crate) type Pending<T, R> = (T, oneshot::Sender<Result<R, StoreError>>);
+
+/// Takes requests for a store call that works on batches.
+pub(crate) struct Batcher<T, R> {
+    sender: mpsc::Sender<Pending<T, R>>,
+}
+
+impl<T, R> Clone for Batcher<T, R> {
+    fn clone(&self) -> Self {
+        Self { sender: self.sender.clone() }
+    }
+}
+
+impl<T, R> Batcher<T, R> {
+    /// A batcher and the queue its loop reads from.
+    pub(crate) fn new(capacity: usize) -> (Self, mpsc::Receiver<Pending<T, R>>) {
+        let (sender, receiver) = mpsc::channel(capacity);
+        (Self { sender }, receiver)
+    }
+
+    /// Hands in a request; waits only while the queue is full. The answer comes later, and the
+    /// receiver may be dropped. `None` if the engine has closed.
+    pub(crate) async fn submit(
+        &self,
+        request: T,
+    ) -> Option<oneshot::Receiver<Result<R, StoreError>>> {
+        let (answer_to, answer) = oneshot::channel();
+        self.sender.send((request, answer_to)).await.ok()?;
+        Some(answer)
+    }
+}
+
+/// How a batch is repeated while the store is unavailable. Requests carry their own ids and
+/// tokens, so repeating one whose outcome is unknown is safe.
+pub(crate) struct Patience {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) contact: Arc<Contact>,
+    /// How often to try again; `None` to go on until the engine closes.
+    pub(crate) retries_max: Option<u32>,
+    pub(crate) closing: CancellationToken,
+}
+
+const RETRY_DELAY_MIN: Duration = Duration::from_millis(50);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
+
+impl Patience {
+    /// Calls the store until it answers.
+    pub(crate) async fn call<A, F>(&self, mut call: impl FnMut() -> F) -> Result<A, StoreError>
+    where
+        F: Future<Output = Result<A, StoreError>>,
+    {
+        let mut n_retries = 0_u32;
+        loop {
+            let error = match call().await {
+                Ok(answer) => {
+                    self.contact.answered();
+                    return Ok(answer);
+                }
+                Err(error @ StoreError::Unavailable { .. }) => error,
+                Err(error) => return Err(error),
+            };
+            self.contact.broke();
+            let is_over = self.retries_max.is_some_and(|max| n_retries >= max);
+            if is_over || self.closing.is_cancelled() {
+                return Err(error);
+            }
+            tracing::warn!(%error, n_retries, "store unavailable, trying again");
+            self.clock.sleep(self.delay(n_retries)).await;
+            n_retries += 1;
+        }
+    }
+
+    /// Doubles from 50 ms to 5 s, anywhere in its upper half so that a fleet does not come back
+    /// all at once.
+    fn delay(&self, n_retries: u32) -> Duration {
+        let full = RETRY_DELAY_MIN.saturating_mul(1 << n_retries.min(10)).min(RETRY_DELAY_MAX);
+        let half = full / 2;
+        half + half.mul_f64((self.ids.random() >> 11) as f64 / (1_u64 << 53) as f64)
+    }
+}
+
+/// Reads requests until all senders are gone and answers them batch by batch.
+pub(crate) async fn run_batches<T: Clone, R, F>(
+    mut requests: mpsc::Receiver<Pending<T, R>>,
+    items_max: usize,
+    patience: Patience,
+    call: impl Fn(Vec<T>) -> F,
+) where
+    F: Future<Output = Result<Vec<R>, StoreError>>,
+{
+    let mut waiting = Vec::new();
+    while requests.recv_many(&mut waiting, items_max).await > 0 {
+        let (items, answers): (Vec<T>, Vec<_>) = waiting.drain(..).unzip();
+        match patience.call(|| call(items.clone())).await {
+            Ok(results) => {
+                for (answer_to, result) in answers.into_iter().zip(results) {
+                    // Whoever asked may have gone; the effect stands.
+                    let _ = answer_to.send(Ok(result));
+                }
+            }
+            Err(error) => {
+                for answer_to in answers {
+                    let _ = answer_to.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+}

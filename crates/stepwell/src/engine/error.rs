@@ -1,0 +1,120 @@
+//! The errors of the engine's calls, by who must act.
+
+use std::time::Duration;
+
+use stepwell_core::code::Code;
+use stepwell_core::id::RunId;
+use stepwell_core::run::RunFailure;
+use stepwell_core::workflow::DefinitionError;
+
+use crate::ports::StoreError;
+
+/// What can go wrong when an engine is used. Every variant has a [code](Error::code) with a page
+/// that `stepwell explain` prints.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The caller asked for something that cannot be. Nothing was changed.
+    #[error("{code}: {message}")]
+    Refused {
+        /// The stable code.
+        code: Code,
+        /// What is wrong, and the remedy.
+        message: String,
+    },
+    /// A workflow is not well formed. Nothing was registered.
+    #[error("{}: workflow {workflow:?}: {source}", definition_code(.source))]
+    Definition {
+        /// The workflow.
+        workflow: String,
+        /// What is wrong with it.
+        source: DefinitionError,
+    },
+    /// The run failed.
+    #[error(
+        "{}: run {:?} failed in step {:?}: {}",
+        Code::RunFailed, .run.as_str(), .failure.step, .failure.failure.message
+    )]
+    RunFailed {
+        /// The run.
+        run: RunId,
+        /// The failure that decided its end.
+        failure: Box<RunFailure>,
+    },
+    /// The run was cancelled.
+    #[error("{}: run {:?} was cancelled", Code::RunCancelled, .run.as_str())]
+    RunCancelled {
+        /// The run.
+        run: RunId,
+    },
+    /// The wait took longer than allowed. The run goes on.
+    #[error("{}: run {:?} has not ended after {waited:?}", Code::WaitTimedOut, .run.as_str())]
+    WaitTimedOut {
+        /// The run.
+        run: RunId,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The store could not be reached. Retry; starts with the same run id find themselves.
+    #[error("{}: {message}", Code::StoreUnavailable)]
+    Unavailable {
+        /// The store's words.
+        message: String,
+    },
+    /// Stored data contradicts itself. Stop and tell a human.
+    #[error("{}: {message}", Code::StoreCorrupt)]
+    Corrupt {
+        /// What contradicts what.
+        message: String,
+    },
+}
+
+impl Error {
+    /// A refusal.
+    pub(crate) fn refused(code: Code, message: impl Into<String>) -> Self {
+        Self::Refused { code, message: message.into() }
+    }
+
+    /// The engine was stopped before the call.
+    pub(crate) fn stopped() -> Self {
+        Self::refused(Code::Stopped, "the engine was stopped; build a new one")
+    }
+
+    /// The stable code of this error.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Refused { code, .. } => *code,
+            Self::Definition { source, .. } => definition_code(source),
+            Self::RunFailed { .. } => Code::RunFailed,
+            Self::RunCancelled { .. } => Code::RunCancelled,
+            Self::WaitTimedOut { .. } => Code::WaitTimedOut,
+            Self::Unavailable { .. } => Code::StoreUnavailable,
+            Self::Corrupt { .. } => Code::StoreCorrupt,
+        }
+    }
+}
+
+fn definition_code(error: &DefinitionError) -> Code {
+    match error {
+        DefinitionError::WorkflowName { .. }
+        | DefinitionError::StepName { .. }
+        | DefinitionError::ReservedName { .. } => Code::BadName,
+        DefinitionError::DuplicateName { .. } => Code::DuplicateName,
+        DefinitionError::NoSteps | DefinitionError::TooLarge { .. } => Code::BadSize,
+        DefinitionError::Cycle { .. } => Code::Cycle,
+        DefinitionError::Policy { .. } => Code::BadPolicy,
+        _ => Code::UnknownParent,
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused { code, message } => Self::Refused { code, message },
+            StoreError::NotLeader => Self::refused(Code::NotLeader, error.to_string()),
+            StoreError::Corrupt { .. } => Self::Corrupt { message: error.to_string() },
+            StoreError::Unavailable { .. } => Self::Unavailable { message: error.to_string() },
+        }
+    }
+}

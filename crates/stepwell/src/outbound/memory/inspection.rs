@@ -1,0 +1,57 @@
+use async_trait::async_trait;
+use stepwell_core::time::Timestamp;
+
+use super::MemoryStore;
+use super::line::Place;
+use super::runs::log;
+use super::tables::Tables;
+use crate::ports::{Inspection, StoreDump, StoreError, TaskPlace};
+
+#[async_trait]
+impl Inspection for MemoryStore {
+    async fn dump(&self) -> Result<StoreDump, StoreError> {
+        Ok(self.transact(|tables| dump(tables)))
+    }
+}
+
+fn dump(tables: &Tables) -> StoreDump {
+    let mut dump = StoreDump::default();
+    for (key, book) in &tables.runs {
+        dump.runs.insert(*key, log(book));
+        dump.tasks.insert(*key, book.tasks.values().cloned().collect());
+    }
+    for (task, place) in &tables.line.places {
+        let place = match place {
+            Place::Ready { lane, slot, .. } => TaskPlace::Ready(lane.queue.clone(), slot.0),
+            Place::Throttled { .. } => TaskPlace::Throttled,
+            Place::Parked { .. } => TaskPlace::Parked,
+        };
+        dump.places.insert(*task, place);
+    }
+    for (due, _, run, node) in &tables.timers.by_due {
+        dump.timers.insert((*run, *node), *due);
+    }
+    for (worker, entry) in &tables.workers {
+        dump.claims.insert(worker.clone(), entry.claims.iter().copied().collect());
+    }
+    for (tenant, entry) in &tables.line.tenants {
+        dump.admitted.insert(tenant.clone(), entry.n_ready + entry.n_running);
+    }
+    dump
+}
+
+impl MemoryStore {
+    /// When the first timer that stands is due.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        self.transact(|tables| tables.timers.by_due.first().map(|(due, ..)| *due))
+    }
+
+    /// How many runs have not ended.
+    #[must_use]
+    pub fn n_open_runs(&self) -> usize {
+        self.transact(|tables| {
+            tables.runs.values().filter(|book| !book.row.status.is_terminal()).count()
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! The memory store: serial, deterministic, gone with the process.
+//!
+//! For tests and for learning. Every call runs under one lock and completes without waiting, so
+//! a test on virtual time sees the same order on every run. Time comes from the clock it is
+//! given and never steps back below what was stored.
+
+mod claims;
+mod commits;
+mod definitions;
+mod fair_line;
+mod inspection;
+mod leadership;
+mod line;
+mod runs;
+mod starts;
+mod tables;
+mod tenants;
+mod timers;
+mod workers;
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::ports::{Clock, HintSender, Hints, Store, StoreError};
+use tables::Tables;
+
+/// A store in memory. Clones share one store.
+#[derive(Clone)]
+pub struct MemoryStore {
+    tables: Arc<Mutex<Tables>>,
+    clock: Arc<dyn Clock>,
+    hints: HintSender,
+}
+
+impl MemoryStore {
+    /// An empty store on the given clock.
+    #[must_use]
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self { tables: Arc::default(), clock, hints: HintSender::default() }
+    }
+
+    /// Runs one transaction: nobody else looks at the tables meanwhile, and the hints it earned
+    /// are given after it.
+    fn transact<T>(&self, work: impl FnOnce(&mut Tables) -> T) -> T {
+        let mut tables = self.lock();
+        tables.now = tables.now.max(self.clock.now());
+        let answer = work(&mut tables);
+        let earned = std::mem::take(&mut tables.earned_hints);
+        drop(tables);
+        for hint in earned {
+            self.hints.give(hint);
+        }
+        answer
+    }
+
+    /// A panic inside a transaction can only come from a broken rule. The tables may then be
+    /// half written, and going on would make it worse.
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().expect("no transaction panicked before")
+    }
+}
+
+impl Store for MemoryStore {
+    fn hints(&self) -> Hints {
+        self.hints.subscribe()
+    }
+}
+
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryStore").finish_non_exhaustive()
+    }
+}
+
+/// A row that another row points at is missing.
+fn corrupt(what: impl Into<String>) -> StoreError {
+    StoreError::Corrupt { what: what.into() }
+}

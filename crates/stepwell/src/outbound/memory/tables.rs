@@ -1,0 +1,202 @@
+//! The tables, and how the rules' changes are written into them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use stepwell_core::decide::{Affected, Happening, affected, decide};
+use stepwell_core::id::{DefinitionId, Epoch, Node, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell_core::run::{AttemptRow, Changes, EventRow, RunImage, RunRow, TaskRow};
+use stepwell_core::time::Timestamp;
+
+use super::corrupt;
+use super::line::{Line, Queued};
+use crate::ports::{ClaimRef, Hint, Payload, StoreError, StoredDefinition};
+
+/// Everything the store holds.
+#[derive(Default)]
+pub(super) struct Tables {
+    /// The time of the current transaction; it never goes back.
+    pub(super) now: Timestamp,
+    pub(super) definitions: Vec<Arc<StoredDefinition>>,
+    pub(super) runs: HashMap<RunKey, RunBook>,
+    pub(super) run_keys: BTreeSet<RunKey>,
+    pub(super) run_ids: HashMap<(Tenant, RunId), RunKey>,
+    pub(super) line: Line,
+    pub(super) timers: TimerTable,
+    pub(super) workers: BTreeMap<WorkerId, WorkerEntry>,
+    pub(super) leader: Option<LeaderEntry>,
+    pub(super) last_epoch: u64,
+    pub(super) n_claims: u64,
+    pub(super) earned_hints: Vec<Hint>,
+}
+
+/// A run with all that belongs to it.
+pub(super) struct RunBook {
+    pub(super) row: RunRow,
+    pub(super) input: Payload,
+    pub(super) input_digest: [u8; 32],
+    pub(super) tasks: BTreeMap<Node, TaskRow>,
+    pub(super) outputs: BTreeMap<Node, Payload>,
+    pub(super) attempts: Vec<AttemptRow>,
+    pub(super) events: Vec<EventRow>,
+}
+
+/// A worker that has not been found dead.
+pub(super) struct WorkerEntry {
+    pub(super) queues: Vec<Queue>,
+    pub(super) definitions: Vec<DefinitionId>,
+    pub(super) lease: Duration,
+    pub(super) seen_at: Timestamp,
+    pub(super) claims: BTreeSet<ClaimRef>,
+    /// Deregistered: it gets nothing more, and what it still holds is reaped.
+    pub(super) is_gone: bool,
+}
+
+pub(super) struct LeaderEntry {
+    pub(super) worker: WorkerId,
+    pub(super) epoch: Epoch,
+    pub(super) until: Timestamp,
+}
+
+/// Timers by due time; a task has at most one.
+#[derive(Default)]
+pub(super) struct TimerTable {
+    pub(super) by_due: BTreeSet<(Timestamp, u64, RunKey, Node)>,
+    by_task: HashMap<(RunKey, Node), (Timestamp, u64)>,
+    last_number: u64,
+}
+
+impl TimerTable {
+    pub(super) fn set(&mut self, run: RunKey, node: Node, due: Timestamp) {
+        self.clear(run, node);
+        self.last_number += 1;
+        self.by_due.insert((due, self.last_number, run, node));
+        self.by_task.insert((run, node), (due, self.last_number));
+    }
+
+    pub(super) fn clear(&mut self, run: RunKey, node: Node) {
+        if let Some((due, number)) = self.by_task.remove(&(run, node)) {
+            self.by_due.remove(&(due, number, run, node));
+        }
+    }
+}
+
+impl Tables {
+    pub(super) fn definition(&self, id: DefinitionId) -> Result<Arc<StoredDefinition>, StoreError> {
+        let found = self.definitions.get(id.0 as usize).cloned();
+        found.ok_or_else(|| corrupt(format!("definition {} is missing", id.0)))
+    }
+
+    pub(super) fn book(&self, run: RunKey) -> Result<&RunBook, StoreError> {
+        self.runs.get(&run).ok_or_else(|| corrupt(format!("run {run} is missing")))
+    }
+
+    /// Decides happenings of one run and writes what follows. The caller has checked that each
+    /// is current.
+    pub(super) fn happen(
+        &mut self,
+        run: RunKey,
+        happenings: Vec<(Node, Happening)>,
+    ) -> Result<(), StoreError> {
+        let book = self.book(run)?;
+        let stored = self.definition(book.row.definition)?;
+        let needed = affected(&stored.definition, happenings.iter().map(|(n, h)| (*n, h)));
+        let tasks = load(book, &needed);
+        let mut image = RunImage::new(&stored.definition, self.now, book.row.clone(), tasks);
+        for (node, happening) in happenings {
+            decide(&mut image, node, happening);
+        }
+        self.write(image, &stored);
+        Ok(())
+    }
+
+    /// Writes a changed image back: rows first, then slots that came free, then what became
+    /// ready, so that a freed slot goes to those who waited longest.
+    pub(super) fn write(&mut self, image: RunImage<'_>, stored: &StoredDefinition) {
+        let (row, mut tasks, changes) = image.into_parts();
+        let (key, tenant) = (row.key, row.tenant.clone());
+        let Some(book) = self.runs.get_mut(&key) else { return };
+        book.row = row;
+        for node in &changes.touched {
+            if let Some(task) = tasks.remove(node) {
+                book.tasks.insert(*node, task);
+            }
+        }
+        let losses = |node: &Node| book.tasks.get(node).map_or(0, |task| task.losses);
+        let queued: Vec<(Node, u32)> =
+            changes.enqueued.iter().map(|node| (*node, losses(node))).collect();
+        book.attempts.extend(changes.attempts.iter().cloned());
+        book.events.extend(changes.events.iter().cloned());
+        self.take_away(key, &tenant, &changes);
+        for (node, losses) in queued {
+            let task = Queued {
+                run: key,
+                node,
+                tenant: tenant.clone(),
+                queue: stored.definition.queue(node),
+                definition: stored.id,
+                losses,
+            };
+            self.line.enqueue(task);
+        }
+        self.earn_hints(&changes);
+        for timer in changes.timers {
+            self.timers.set(key, timer.node, self.now.after(timer.after));
+        }
+    }
+
+    /// Removes queue rows, timers and claims of tasks that moved on.
+    fn take_away(&mut self, run: RunKey, tenant: &Tenant, changes: &Changes) {
+        for node in &changes.timers_cleared {
+            self.timers.clear(run, *node);
+        }
+        self.line.cancel(run, &changes.dequeued);
+        for (node, claim) in &changes.claims_ended {
+            let claim_ref = ClaimRef { run, node: *node, token: claim.token };
+            if let Some(worker) = self.workers.get_mut(&claim.worker) {
+                worker.claims.remove(&claim_ref);
+            }
+            self.line.free_slot(tenant);
+        }
+    }
+
+    fn earn_hints(&mut self, changes: &Changes) {
+        let earned = [
+            // A freed slot may have let a held-back task in.
+            (!changes.enqueued.is_empty() || !changes.claims_ended.is_empty(), Hint::Ready),
+            (!changes.timers.is_empty(), Hint::Timers),
+            (changes.run_ended, Hint::Ended),
+        ];
+        for (is_earned, hint) in earned {
+            if is_earned {
+                self.earn(hint);
+            }
+        }
+    }
+
+    pub(super) fn earn(&mut self, hint: Hint) {
+        if !self.earned_hints.contains(&hint) {
+            self.earned_hints.push(hint);
+        }
+    }
+}
+
+/// Copies the rows a decision needs.
+fn load(book: &RunBook, needed: &Affected) -> Vec<TaskRow> {
+    match needed {
+        Affected::Nodes(nodes) => {
+            nodes.iter().filter_map(|node| book.tasks.get(node)).cloned().collect()
+        }
+        Affected::AllOpenAnd(nodes) => {
+            let is_needed =
+                |task: &&TaskRow| !task.state().is_terminal() || nodes.contains(&task.node);
+            book.tasks.values().filter(is_needed).cloned().collect()
+        }
+    }
+}
+
+/// The open tasks of a run, for a cancellation.
+pub(super) fn load_open(book: &RunBook) -> Vec<TaskRow> {
+    load(book, &Affected::AllOpenAnd(BTreeSet::new()))
+}

@@ -1,0 +1,5 @@
+//! Implementations of the ports. They know the ports and the core, never each other or the
+//! engine.
+
+pub(crate) mod memory;
+pub(crate) mod tokio;

@@ -1,0 +1,11 @@
+//! Real time, real threads, real chance: the one leaf that touches them.
+
+mod clock;
+mod host;
+mod ids;
+mod spawner;
+
+pub(crate) use clock::SystemClock;
+pub(crate) use host::host_name;
+pub(crate) use ids::SystemIds;
+pub(crate) use spawner::{TokioSpawner, is_in_blocking_step};

@@ -1,0 +1,104 @@
+//! Claiming ready tasks.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use stepwell_core::id::{Node, RunId, RunKey, Tenant, Token, WorkerId};
+use stepwell_core::run::{RunFailure, TaskState};
+use stepwell_core::time::Timestamp;
+
+use super::{Payload, StoreError, StoredDefinition};
+
+/// A worker asks for work.
+#[derive(Clone, Debug)]
+pub struct ClaimRequest {
+    /// Who asks. Its registration says which queues and definitions it serves.
+    pub worker: WorkerId,
+    /// Most tasks to hand out.
+    pub tasks_max: usize,
+    /// Whether a suspect may be among them: the worker holds none yet.
+    pub suspect: bool,
+    /// Losses at which a task ends; one below it makes a suspect.
+    pub crash_limit: u32,
+    /// Random bits for the token.
+    pub salt: u64,
+}
+
+/// What a worker gets.
+#[derive(Clone, Debug)]
+pub enum ClaimAnswer {
+    /// Tasks in fair order, perhaps none.
+    Claimed {
+        /// The store's time of the claim.
+        now: Timestamp,
+        /// The tasks.
+        tasks: Vec<ClaimedTask>,
+    },
+    /// The worker is not registered, or was taken for dead: it must register anew.
+    NotRegistered,
+}
+
+/// A claimed task.
+#[derive(Clone, Debug)]
+pub struct ClaimedTask {
+    /// What every write about it carries.
+    pub claim: ClaimRef,
+    /// Whose run it is.
+    pub tenant: Tenant,
+    /// The caller's id of the run.
+    pub run_id: RunId,
+    /// The definition of the run.
+    pub definition: Arc<StoredDefinition>,
+    /// The number of this attempt.
+    pub attempt: u32,
+    /// Whether one more loss would end it.
+    pub is_suspect: bool,
+}
+
+/// Names one claim. A write with a token that no longer holds the task changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClaimRef {
+    /// The run.
+    pub run: RunKey,
+    /// The task.
+    pub node: Node,
+    /// The fence.
+    pub token: Token,
+}
+
+/// What a task is executed with.
+#[derive(Clone, Debug)]
+pub struct TaskInputs {
+    /// The run's input.
+    pub input: Payload,
+    /// Its parents, in the order of the stored graph.
+    pub parents: Vec<ParentInput>,
+    /// What made the run fail, for its failure handler.
+    pub failure: Option<RunFailure>,
+}
+
+/// What a parent left.
+#[derive(Clone, Debug)]
+pub struct ParentInput {
+    /// The parent.
+    pub node: Node,
+    /// COMPLETED or SKIPPED.
+    pub state: TaskState,
+    /// Its output if it completed; the empty payload if it has none of its own.
+    pub output: Option<Payload>,
+}
+
+/// Claims ready tasks.
+#[async_trait]
+pub trait Claims {
+    /// Hands up to `tasks_max` ready tasks to a live worker and marks them RUNNING under a fresh
+    /// token, in one step: no task is ever out of the queue without being claimed. Tasks come in
+    /// fair order among what the worker serves; it takes turns between its queues.
+    ///
+    /// Two claims never hand out the same task. At most one suspect is handed out, and only if
+    /// the request allows it. The attempt is counted here.
+    async fn claim(&self, request: ClaimRequest) -> Result<ClaimAnswer, StoreError>;
+
+    /// What claimed tasks are executed with, in the order asked for. One read per claim batch.
+    async fn inputs(&self, claims: &[ClaimRef]) -> Result<Vec<TaskInputs>, StoreError>;
+}

@@ -1,0 +1,20 @@
+//! Time as a port.
+
+use std::time::Duration;
+
+use stepwell_core::time::Timestamp;
+
+use super::BoxFuture;
+
+/// Tells and awaits time. Nothing else in the engine may.
+pub trait Clock: Send + Sync + 'static {
+    /// The time of day. Stores without a clock of their own write it down; it may step back, so
+    /// spans within the process are measured by [`Clock::elapsed`].
+    fn now(&self) -> Timestamp;
+
+    /// How long this clock has been running, by a clock that never steps back.
+    fn elapsed(&self) -> Duration;
+
+    /// Completes after `span`.
+    fn sleep(&self, span: Duration) -> BoxFuture<()>;
+}

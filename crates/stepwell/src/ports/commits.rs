@@ -1,0 +1,69 @@
+//! Committing what became of attempts.
+
+use async_trait::async_trait;
+use stepwell_core::decide::{CancelAnswer, Notes};
+use stepwell_core::failure::Failure;
+use stepwell_core::id::RunKey;
+
+use super::{ClaimRef, Payload, StoreError};
+
+/// What became of one claimed task.
+#[derive(Clone, Debug)]
+pub struct CommitItem {
+    /// Which claim it is about.
+    pub claim: ClaimRef,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of a claimed task.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It gave an output.
+    Completed {
+        /// The output.
+        output: Payload,
+        /// What the step noted about itself.
+        notes: Notes,
+    },
+    /// It failed; the stored policy says whether it is tried again.
+    Failed {
+        /// Why.
+        failure: Failure,
+        /// What the step noted about itself.
+        notes: Notes,
+        /// A uniformly random number for the jitter of a retry.
+        chance: u32,
+    },
+    /// Its own condition says that it is not executed.
+    Skipped,
+    /// It is a sleep node whose conditions let it sleep.
+    Slept,
+    /// Its worker hands it back, uncharged.
+    Released,
+}
+
+/// Whether an outcome took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitAnswer {
+    /// It did, now or by an earlier commit of the same claim.
+    Accepted,
+    /// The claim no longer held the task; nothing was changed.
+    NotMine,
+}
+
+/// Commits outcomes and cancellations.
+#[async_trait]
+pub trait Commits {
+    /// Applies outcomes with everything that follows from them, in one transaction: states,
+    /// counters, children that become ready or are skipped, timers, attempts, events and the end
+    /// of runs. Answers come in the order of the items, each fenced by its own token.
+    ///
+    /// Repeating a commit whose outcome is unknown is safe: an attempt that is already stored
+    /// under the token is answered as accepted and changes nothing.
+    async fn commit(&self, items: Vec<CommitItem>) -> Result<Vec<CommitAnswer>, StoreError>;
+
+    /// Cancels a run. When `Cancelled` is answered, nothing of the run starts any more, no
+    /// outcome of it is accepted, and its timers are gone. `None` if there is no such run.
+    async fn cancel(&self, run: RunKey) -> Result<Option<CancelAnswer>, StoreError>;
+}

@@ -1,0 +1,35 @@
+//! Errors of stores, by who must act.
+
+use stepwell_core::code::Code;
+
+/// Why a store did not do what it was asked.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The database could not be reached or has no room. Retry with backoff; whether the
+    /// transaction took effect is unknown, so the retry carries the same ids and tokens.
+    #[error("{operation}: {why}")]
+    Unavailable {
+        /// What was being done.
+        operation: &'static str,
+        /// The database's words.
+        why: String,
+    },
+    /// The caller asked for something that cannot be. Nothing was changed.
+    #[error("{message}")]
+    Refused {
+        /// The stable code.
+        code: Code,
+        /// What is wrong, and the remedy.
+        message: String,
+    },
+    /// The epoch is over: somebody else leads. Stop leading.
+    #[error("another worker leads by now")]
+    NotLeader,
+    /// Stored data contradicts itself. Stop and tell a human.
+    #[error("stored data contradicts itself: {what}")]
+    Corrupt {
+        /// What contradicts what.
+        what: String,
+    },
+}

@@ -1,0 +1,65 @@
+//! Wake-ups between the parts of an engine, and between engines that share a store.
+//!
+//! A hint says "look again", never what there is to see. Receivers remember the last count they
+//! saw, so a hint given between looking and waiting is not lost.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// What a hint is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hint {
+    /// Tasks became ready.
+    Ready,
+    /// A timer was set.
+    Timers,
+    /// A run ended.
+    Ended,
+    /// Claims were taken from their worker, as by a cancelled run.
+    Claims,
+}
+
+const N_HINTS: usize = 4;
+
+/// The giving side; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct HintSender(Arc<[watch::Sender<u64>; N_HINTS]>);
+
+/// The receiving side. Clones remember what they have seen independently.
+#[derive(Clone, Debug)]
+pub struct Hints([watch::Receiver<u64>; N_HINTS]);
+
+impl Default for HintSender {
+    fn default() -> Self {
+        Self(Arc::new(std::array::from_fn(|_| watch::channel(0).0)))
+    }
+}
+
+impl HintSender {
+    /// Wakes everybody who waits for this.
+    pub fn give(&self, hint: Hint) {
+        self.0[hint as usize].send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// A receiver that has seen everything given so far.
+    #[must_use]
+    pub fn subscribe(&self) -> Hints {
+        Hints(std::array::from_fn(|ix| self.0[ix].subscribe()))
+    }
+}
+
+impl Hints {
+    /// Marks everything given so far as seen. Call it before looking.
+    pub fn look(&mut self, hint: Hint) {
+        self.0[hint as usize].mark_unchanged();
+    }
+
+    /// Waits for a hint given since the last look. Never completes once no store is left that
+    /// could give one; the poll beside it goes on.
+    pub async fn given(&mut self, hint: Hint) {
+        if self.0[hint as usize].changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

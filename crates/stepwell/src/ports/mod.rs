@@ -1,0 +1,69 @@
+//! What the engine needs from the outside, as narrow traits.
+//!
+//! Every method of a store is one transaction and its doc comment is the guarantee; the
+//! conformance suite (feature `testing`) holds every store to it. Time, tasks, ids and codecs
+//! are ports as well, so that a whole fleet can run in one thread on virtual time.
+
+mod claims;
+mod clock;
+mod codec;
+mod commits;
+mod definitions;
+mod error;
+mod hints;
+mod ids;
+mod inspection;
+mod leadership;
+mod payload;
+mod runs;
+mod spawner;
+mod starts;
+mod tenants;
+mod timers;
+mod workers;
+
+use std::sync::Arc;
+
+pub use claims::{
+    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, ParentInput, TaskInputs,
+};
+pub use clock::Clock;
+pub use codec::{Codec, CodecError, JsonCodec};
+pub use commits::{CommitAnswer, CommitItem, Commits, Outcome};
+pub use definitions::{Definitions, StoredDefinition};
+pub use error::StoreError;
+pub use hints::{Hint, HintSender, Hints};
+pub use ids::Ids;
+pub use inspection::{Inspection, StoreDump, TaskPlace};
+pub use leadership::{Lead, Leadership};
+pub use payload::Payload;
+pub use runs::{RunFilter, RunPage, RunView, Runs};
+pub use spawner::{BoxFuture, Spawner};
+pub use starts::{StartAnswer, StartRequest, Starts};
+pub use tenants::{TenantSettings, TenantView, Tenants};
+pub use timers::{FiredTimers, Timers};
+pub use workers::{HeartbeatAnswer, ReapRequest, Reaped, WorkerRegistration, Workers};
+
+/// A store: everything durable that the engine needs, whichever database holds it.
+pub trait Store:
+    Definitions
+    + Starts
+    + Claims
+    + Commits
+    + Timers
+    + Workers
+    + Leadership
+    + Runs
+    + Tenants
+    + Inspection
+    + Send
+    + Sync
+    + 'static
+{
+    /// The hints this store gives: work became ready, a run ended, and so on. They only save
+    /// waiting; a poll without them must find everything.
+    fn hints(&self) -> Hints;
+}
+
+/// A shared store of any kind.
+pub type DynStore = Arc<dyn Store>;

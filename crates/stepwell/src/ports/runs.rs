@@ -1,0 +1,72 @@
+//! Reading runs.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use stepwell_core::id::{Node, RunId, RunKey, Tenant};
+use stepwell_core::run::{RunLog, RunRow, RunStatus, TaskRow};
+
+use super::{Payload, StoreError, StoredDefinition};
+
+/// A run with its definition.
+#[derive(Clone, Debug)]
+pub struct RunView {
+    /// The run.
+    pub row: RunRow,
+    /// What it runs on.
+    pub definition: Arc<StoredDefinition>,
+}
+
+/// Which runs to list. Absent fields do not filter.
+#[derive(Clone, Debug, Default)]
+pub struct RunFilter {
+    /// Only runs of this tenant.
+    pub tenant: Option<Tenant>,
+    /// Only runs of this workflow.
+    pub workflow: Option<String>,
+    /// Only runs that stand like this.
+    pub status: Option<RunStatus>,
+}
+
+/// One page of a listing, newest first.
+#[derive(Clone, Debug)]
+pub struct RunPage {
+    /// The runs.
+    pub runs: Vec<RunView>,
+    /// Where the next page begins; `None` on the last one.
+    pub next: Option<RunKey>,
+}
+
+/// Reads runs.
+#[async_trait]
+pub trait Runs {
+    /// The run of a tenant with this id.
+    async fn find(&self, tenant: &Tenant, id: &RunId) -> Result<Option<RunView>, StoreError>;
+
+    /// The run with this key.
+    async fn run(&self, run: RunKey) -> Result<Option<RunView>, StoreError>;
+
+    /// The tasks of a run, by node.
+    async fn tasks(&self, run: RunKey) -> Result<Vec<TaskRow>, StoreError>;
+
+    /// The output of a completed task; one without an output of its own, such as a sleep node,
+    /// has the empty payload. `None` for a task that is not completed.
+    async fn output(&self, run: RunKey, node: Node) -> Result<Option<Payload>, StoreError>;
+
+    /// All outputs of a run, by node, without the empty ones.
+    async fn outputs(&self, run: RunKey) -> Result<Vec<(Node, Payload)>, StoreError>;
+
+    /// Everything the log of a run is read from, in one snapshot.
+    async fn log(&self, run: RunKey) -> Result<Option<RunLog>, StoreError>;
+
+    /// Which of these runs have ended, and how. One read for all waiters of a process.
+    async fn ended(&self, runs: &[RunKey]) -> Result<Vec<(RunKey, RunStatus)>, StoreError>;
+
+    /// A page of runs in the order of their keys, newest first, from before `before`.
+    async fn list(
+        &self,
+        filter: &RunFilter,
+        before: Option<RunKey>,
+        rows_max: usize,
+    ) -> Result<RunPage, StoreError>;
+}

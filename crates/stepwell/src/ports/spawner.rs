@@ -1,0 +1,23 @@
+//! Tasks and threads as a port.
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// A boxed future that can be moved between threads.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
+
+/// Starts things that run beside each other. Nothing else in the engine may.
+pub trait Spawner: Send + Sync + 'static {
+    /// Runs a future to its end beside everything else.
+    fn spawn(&self, future: BoxFuture<()>);
+
+    /// Runs a future where user code cannot hold it up: on a thread of its own, or in turn with
+    /// everything else where there is only one thread.
+    fn spawn_apart(&self, name: &str, future: BoxFuture<()>);
+
+    /// Runs a closure that may block, on a thread made for that.
+    fn spawn_blocking(&self, closure: Box<dyn FnOnce() + Send + 'static>);
+
+    /// Waits for a future inside such a closure.
+    fn block_on(&self, future: BoxFuture<()>);
+}

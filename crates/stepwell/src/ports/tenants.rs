@@ -1,0 +1,54 @@
+//! Tenants: weights and limits.
+
+use async_trait::async_trait;
+use stepwell_core::fair::Group;
+use stepwell_core::id::Tenant;
+
+use super::StoreError;
+
+/// How a tenant is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TenantSettings {
+    /// Its share relative to others, 1 up to 1,000.
+    pub weight: u32,
+    /// Most of its tasks that may be ready or running at once; `None` for no limit.
+    pub tasks_max: Option<u32>,
+}
+
+impl Default for TenantSettings {
+    fn default() -> Self {
+        Self { weight: 1, tasks_max: None }
+    }
+}
+
+/// A tenant and its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TenantView {
+    /// Its number.
+    pub group: Group,
+    /// The settings in force.
+    pub settings: TenantSettings,
+    /// Its tasks in queues.
+    pub n_ready: usize,
+    /// Its tasks under claims.
+    pub n_running: usize,
+    /// Its tasks held back by the limit.
+    pub n_throttled: usize,
+    /// Its tasks that no live worker serves.
+    pub n_parked: usize,
+}
+
+/// Keeps tenants.
+#[async_trait]
+pub trait Tenants {
+    /// Sets a tenant's weight and limit, at once: a raised limit lets held-back tasks into their
+    /// queues, a lowered one takes the last ready ones back. Tasks that already run go on.
+    async fn set_tenant(&self, tenant: &Tenant, settings: TenantSettings)
+    -> Result<(), StoreError>;
+
+    /// Sets what holds for tenants without settings of their own.
+    async fn set_default_tenant(&self, settings: TenantSettings) -> Result<(), StoreError>;
+
+    /// A tenant the store has seen.
+    async fn tenant(&self, tenant: &Tenant) -> Result<Option<TenantView>, StoreError>;
+}

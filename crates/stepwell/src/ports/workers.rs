@@ -1,0 +1,77 @@
+//! Workers: who is alive, what they serve, and what becomes of the work of the dead.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stepwell_core::id::{DefinitionId, Epoch, Queue, WorkerId};
+
+use super::{ClaimRef, StoreError};
+
+/// A worker introduces itself.
+#[derive(Clone, Debug)]
+pub struct WorkerRegistration {
+    /// Its id; a restarted process is a new worker.
+    pub worker: WorkerId,
+    /// The queues it serves.
+    pub queues: Vec<Queue>,
+    /// The definitions whose code it has.
+    pub definitions: Vec<DefinitionId>,
+    /// How long it may be silent before it counts as dead.
+    pub lease: Duration,
+}
+
+/// The answer to a heartbeat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeartbeatAnswer {
+    /// The lease is renewed.
+    Alive {
+        /// Claims among the given ones that no longer hold: cancelled, or moved on.
+        lost: Vec<ClaimRef>,
+    },
+    /// The worker was taken for dead. It drops its claims and registers anew.
+    Dead,
+}
+
+/// How the leader treats silent workers.
+#[derive(Clone, Copy, Debug)]
+pub struct ReapRequest {
+    /// Losses at which a task ends.
+    pub crash_limit: u32,
+    /// Most workers to reap in this transaction.
+    pub workers_max: usize,
+}
+
+/// What a round of reaping did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reaped {
+    /// Workers found dead.
+    pub n_workers: usize,
+    /// Tasks taken from them.
+    pub n_tasks: usize,
+}
+
+/// Keeps workers.
+#[async_trait]
+pub trait Workers {
+    /// Registers a worker, or replaces its registration. Tasks that nobody served until now come
+    /// back into their queues, stamped anew.
+    async fn register_worker(&self, registration: WorkerRegistration) -> Result<(), StoreError>;
+
+    /// Renews a worker's lease and tells which of its claims no longer hold.
+    async fn heartbeat(
+        &self,
+        worker: &WorkerId,
+        claims: &[ClaimRef],
+    ) -> Result<HeartbeatAnswer, StoreError>;
+
+    /// Takes a worker off the list. Tasks that nobody serves any more are parked. Claims it
+    /// still holds are reaped as those of a dead worker.
+    async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError>;
+
+    /// Finds workers that have been silent for longer than their lease, by the store's time,
+    /// and takes their tasks from them: back to the queue, or FAILED at the crash limit. A
+    /// worker is dead before its tasks move, so that it can claim nothing behind the reaping.
+    ///
+    /// Only the leader of `epoch` may; another gets [`StoreError::NotLeader`].
+    async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError>;
+}

@@ -1,0 +1,88 @@
+//! Waiting for results: all waiters of a process share one query per wake-up.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use stepwell_core::id::RunKey;
+use stepwell_core::run::RunStatus;
+use tokio::sync::{Notify, oneshot};
+
+use crate::engine::Parts;
+use crate::ports::Hint;
+
+/// Those who wait for runs to end.
+#[derive(Clone, Default)]
+pub(crate) struct Waiters {
+    waiting: Arc<Mutex<HashMap<RunKey, Vec<oneshot::Sender<RunStatus>>>>>,
+    newcomer: Arc<Notify>,
+}
+
+impl Waiters {
+    /// Starts the loop that wakes waiters.
+    pub(crate) fn start(parts: &Parts) -> Self {
+        let waiters = Self::default();
+        parts.spawner.spawn(Box::pin(waiters.clone().wake_loop(parts.clone())));
+        waiters
+    }
+
+    /// Resolves when the run has ended. `None` if the engine closed before.
+    pub(crate) async fn ended(&self, run: RunKey) -> Option<RunStatus> {
+        let (wake, woken) = oneshot::channel();
+        self.waiting().entry(run).or_default().push(wake);
+        self.newcomer.notify_one();
+        woken.await.ok()
+    }
+
+    async fn wake_loop(self, parts: Parts) {
+        let mut hints = parts.store.hints();
+        loop {
+            hints.look(Hint::Ended);
+            let runs = self.runs();
+            if !runs.is_empty() {
+                match parts.store.ended(&runs).await {
+                    Ok(ended) => self.wake(&ended),
+                    Err(error) => tracing::warn!(%error, "look for ended runs"),
+                }
+            }
+            let is_idle = self.waiting().is_empty();
+            let poll = async {
+                if is_idle {
+                    return std::future::pending().await;
+                }
+                parts.clock.sleep(parts.config.poll_interval).await;
+            };
+            tokio::select! {
+                biased;
+                () = parts.closing.cancelled() => break,
+                () = self.newcomer.notified() => {}
+                () = hints.given(Hint::Ended) => {}
+                () = poll => {}
+            }
+        }
+        // Dropping the senders tells everybody who still waits.
+        self.waiting().clear();
+    }
+
+    /// The runs that somebody still waits for.
+    fn runs(&self) -> Vec<RunKey> {
+        let mut waiting = self.waiting();
+        waiting.retain(|_, wakes| {
+            wakes.retain(|wake| !wake.is_closed());
+            !wakes.is_empty()
+        });
+        waiting.keys().copied().collect()
+    }
+
+    fn wake(&self, ended: &[(RunKey, RunStatus)]) {
+        let mut waiting = self.waiting();
+        for (run, status) in ended {
+            for wake in waiting.remove(run).into_iter().flatten() {
+                let _ = wake.send(*status);
+            }
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<RunKey, Vec<oneshot::Sender<RunStatus>>>> {
+        self.waiting.lock().expect("no holder of the lock panics")
+    }
+}

@@ -1,0 +1,121 @@
+//! A clock that stands still until it is told to move.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use stepwell_core::time::Timestamp;
+
+use crate::ports::{BoxFuture, Clock};
+
+/// Virtual time. Clones share one clock, which begins at 2026-01-01 00:00 UTC and moves only by
+/// [`ManualClock::advance`] and [`ManualClock::advance_to`].
+#[derive(Clone, Default)]
+pub struct ManualClock(Arc<Mutex<Hands>>);
+
+/// 2026-01-01 00:00 UTC, in seconds since the epoch.
+const BEGINNING_SECS: u64 = 1_767_225_600;
+
+#[derive(Default)]
+struct Hands {
+    elapsed: Duration,
+    /// Whom to wake, and when. The number keeps sleepers of one moment in order.
+    sleepers: BTreeMap<(Duration, u64), Waker>,
+    last_number: u64,
+}
+
+impl ManualClock {
+    /// A clock at its beginning.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Moves time on and wakes everybody who slept until then.
+    pub fn advance(&self, span: Duration) {
+        let target = self.hands().elapsed.saturating_add(span);
+        self.wake_until(target);
+    }
+
+    /// Moves time on to a moment; a moment in the past changes nothing.
+    pub fn advance_to(&self, moment: Timestamp) {
+        self.advance(moment.since(self.now()));
+    }
+
+    /// How long until the first sleeper wakes.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Duration> {
+        let hands = self.hands();
+        let ((due, _), _) = hands.sleepers.first_key_value()?;
+        Some(due.saturating_sub(hands.elapsed))
+    }
+
+    fn wake_until(&self, target: Duration) {
+        let mut hands = self.hands();
+        hands.elapsed = hands.elapsed.max(target);
+        let still_asleep = hands.sleepers.split_off(&(target, u64::MAX));
+        let awake = std::mem::replace(&mut hands.sleepers, still_asleep);
+        drop(hands);
+        awake.into_values().for_each(Waker::wake);
+    }
+
+    fn hands(&self) -> MutexGuard<'_, Hands> {
+        self.0.lock().expect("no holder of the lock panics")
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::EPOCH.after(Duration::from_secs(BEGINNING_SECS)).after(self.elapsed())
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.hands().elapsed
+    }
+
+    fn sleep(&self, span: Duration) -> BoxFuture<()> {
+        let due = self.elapsed().saturating_add(span);
+        Box::pin(Sleep { clock: self.clone(), due, number: None })
+    }
+}
+
+impl std::fmt::Debug for ManualClock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ManualClock").field(&self.elapsed()).finish()
+    }
+}
+
+struct Sleep {
+    clock: ManualClock,
+    due: Duration,
+    number: Option<u64>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let clock = self.clock.clone();
+        let mut hands = clock.hands();
+        if hands.elapsed >= self.due {
+            return Poll::Ready(());
+        }
+        let number = *self.number.get_or_insert_with(|| {
+            hands.last_number += 1;
+            hands.last_number
+        });
+        hands.sleepers.insert((self.due, number), cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.clock.hands().sleepers.remove(&(self.due, number));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What an execution knows about its task, once types are gone.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use stepwell_core::decide::Notes;
+use stepwell_core::id::{RunId, Tenant};
+use stepwell_core::limits::NOTES_MAX;
+use stepwell_core::run::RunFailure;
+use stepwell_core::time::Timestamp;
+
+use super::held::Stop;
+use crate::engine::{Parts, Registered};
+use crate::ports::{ClaimRef, Payload};
+
+/// What an execution knows about its task.
+pub(crate) struct TaskContext {
+    pub(crate) parts: Parts,
+    pub(crate) workflow: Arc<Registered>,
+    pub(crate) claim: ClaimRef,
+    pub(crate) run_id: RunId,
+    pub(crate) tenant: Tenant,
+    pub(crate) step: String,
+    pub(crate) attempt: u32,
+    pub(crate) stop: Stop,
+    /// The store's time of the claim, and this process's clock at that moment.
+    claimed_at: Timestamp,
+    claimed_when: Duration,
+    notes: Mutex<Notes>,
+    last_beat: Mutex<Duration>,
+}
+
+/// What a step's code is called with.
+#[derive(Clone)]
+pub(crate) struct TaskArgs {
+    pub(crate) context: Arc<TaskContext>,
+    pub(crate) input: Payload,
+    /// Outputs of the parents in the order the program declares them; `None` for skipped ones.
+    pub(crate) parents: Vec<Option<Payload>>,
+    /// What made the run fail, for its failure handler.
+    pub(crate) failure: Option<RunFailure>,
+}
+
+/// Names a context is made from.
+pub(crate) struct TaskNames {
+    pub(crate) claim: ClaimRef,
+    pub(crate) run_id: RunId,
+    pub(crate) tenant: Tenant,
+    pub(crate) attempt: u32,
+}
+
+impl TaskContext {
+    pub(crate) fn new(
+        parts: Parts,
+        workflow: Arc<Registered>,
+        names: TaskNames,
+        stop: Stop,
+        claimed_at: Timestamp,
+    ) -> Self {
+        let claimed_when = parts.clock.elapsed();
+        Self {
+            step: workflow.stored.definition.name(names.claim.node).to_owned(),
+            parts,
+            workflow,
+            claim: names.claim,
+            run_id: names.run_id,
+            tenant: names.tenant,
+            attempt: names.attempt,
+            stop,
+            claimed_at,
+            claimed_when,
+            notes: Mutex::default(),
+            last_beat: Mutex::new(claimed_when),
+        }
+    }
+
+    /// The store's time, as well as this process can tell.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.claimed_at.after(self.parts.clock.elapsed().saturating_sub(self.claimed_when))
+    }
+
+    /// Keeps a note; more than the limit are dropped.
+    pub(crate) fn note(&self, name: String, text: String) {
+        let mut notes = self.notes.lock().expect("no holder of the lock panics");
+        if notes.len() < NOTES_MAX || notes.contains_key(&name) {
+            notes.insert(name.replace('\0', "\u{2400}"), text.replace('\0', "\u{2400}"));
+        }
+    }
+
+    pub(crate) fn take_notes(&self) -> Notes {
+        std::mem::take(&mut *self.notes.lock().expect("no holder of the lock panics"))
+    }
+
+    /// The step says that it is alive.
+    pub(crate) fn beat(&self) {
+        *self.last_beat.lock().expect("no holder of the lock panics") =
+            self.parts.clock.elapsed();
+    }
+
+    /// How long the step has been silent.
+    pub(crate) fn silent_for(&self) -> Duration {
+        let last = *self.last_beat.lock().expect("no holder of the lock panics");
+        self.parts.clock.elapsed().saturating_sub(last)
+    }
+}

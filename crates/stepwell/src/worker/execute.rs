@@ -1,0 +1,167 @@
+//! One attempt, as a pipeline: claimed, decided to skip or run, executed, committed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stepwell_core::failure::{Failure, FailureKind};
+use stepwell_core::workflow::StepPolicy;
+use tokio::sync::oneshot;
+
+use super::panic::{guarded, guarded_async};
+use super::{TaskArgs, Worker};
+use crate::engine::{Code, StepCode};
+use crate::ports::{CommitAnswer, CommitItem, Outcome, Payload};
+
+/// How an execution ended.
+enum Ended {
+    /// With something to commit.
+    With(Outcome),
+    /// The claim is no longer ours; nothing it could say would change anything.
+    NotMine,
+}
+
+/// What user code gave.
+type Answer = Result<Payload, Failure>;
+
+impl Worker {
+    /// Executes a claimed task and commits what became of it.
+    pub(super) async fn attempt(&self, code: StepCode, args: TaskArgs) {
+        let claim = args.context.claim;
+        if let Ended::With(outcome) = self.execute(code, args).await {
+            match self.committer.commit(CommitItem { claim, outcome }).await {
+                Ok(CommitAnswer::Accepted) => {}
+                Ok(CommitAnswer::NotMine) => tracing::info!(?claim, "late outcome refused"),
+                Err(error) => tracing::error!(?claim, %error, "outcome not committed"),
+            }
+        }
+        self.held.drop_claim(claim);
+    }
+
+    async fn execute(&self, code: StepCode, args: TaskArgs) -> Ended {
+        match should_skip(&code, &args) {
+            Ok(true) => return Ended::With(Outcome::Skipped),
+            Ok(false) => {}
+            Err(failure) => return self.failed(&args, failure),
+        }
+        let policy = args.context.workflow.policy(args.context.claim.node);
+        let context = Arc::clone(&args.context);
+        let answer = match code.code {
+            Code::Sleep => return Ended::With(Outcome::Slept),
+            Code::Async(code) => {
+                let future = guarded_async(async move { code(args.clone()).await });
+                tokio::select! {
+                    biased;
+                    answer = future => Some(answer.and_then(|answer| answer)),
+                    () = context.stop.token().cancelled() => None,
+                    failure = overdue(&context, &policy) => Some(Err(failure)),
+                }
+            }
+            Code::Blocking(code) => {
+                let answer = self.call_blocking(code, args);
+                self.await_blocking(answer, &context, &policy).await
+            }
+        };
+        self.ended(&context, answer)
+    }
+
+    /// Calls blocking code on its own thread; the answer comes when it returns.
+    fn call_blocking(
+        &self,
+        code: Arc<dyn Fn(TaskArgs) -> Answer + Send + Sync>,
+        args: TaskArgs,
+    ) -> oneshot::Receiver<Answer> {
+        let (answer_to, answer) = oneshot::channel();
+        self.parts.spawner.spawn_blocking(Box::new(move || {
+            let result = guarded(|| code(args)).and_then(|answer| answer);
+            // The engine may have closed meanwhile.
+            let _ = answer_to.send(result);
+        }));
+        answer
+    }
+
+    /// A blocking closure cannot be interrupted: it is told to stop, and keeps its claim and its
+    /// slot until it returns. Only then may the task move on, or it would run twice at once.
+    async fn await_blocking(
+        &self,
+        mut answer: oneshot::Receiver<Answer>,
+        context: &super::TaskContext,
+        policy: &StepPolicy,
+    ) -> Option<Answer> {
+        let gone = || Err(Failure::new(FailureKind::Panic, "", "its thread went away"));
+        tokio::select! {
+            biased;
+            answer = &mut answer => return Some(answer.unwrap_or_else(|_| gone())),
+            () = context.stop.token().cancelled() => {}
+            failure = overdue(context, policy) => {
+                context.stop.token().cancel();
+                // Whatever it still returns came too late.
+                let _ = answer.await;
+                return Some(Err(failure));
+            }
+        }
+        let late = answer.await.unwrap_or_else(|_| gone());
+        // Stopped by a shutdown, it may still have finished its work.
+        (context.stop.hands_back() && late.is_ok()).then_some(late)
+    }
+
+    fn ended(&self, context: &super::TaskContext, answer: Option<Answer>) -> Ended {
+        let notes = context.take_notes();
+        match answer {
+            Some(Ok(output)) => Ended::With(Outcome::Completed { output, notes }),
+            Some(Err(failure)) => Ended::With(Outcome::Failed {
+                failure,
+                notes,
+                chance: self.chance(),
+            }),
+            None if context.stop.hands_back() => Ended::With(Outcome::Released),
+            None => Ended::NotMine,
+        }
+    }
+
+    fn failed(&self, args: &TaskArgs, failure: Failure) -> Ended {
+        self.ended(&args.context, Some(Err(failure)))
+    }
+
+    fn chance(&self) -> u32 {
+        u32::try_from(self.parts.ids.random() >> 32).unwrap_or_default()
+    }
+}
+
+/// Whether any condition says that the step is skipped. One that fails, fails the step.
+fn should_skip(code: &StepCode, args: &TaskArgs) -> Result<bool, Failure> {
+    for condition in &code.skip_if {
+        if guarded(|| condition(args))?? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Completes when the step has taken too long, or has been silent for too long.
+async fn overdue(context: &super::TaskContext, policy: &StepPolicy) -> Failure {
+    let clock = &context.parts.clock;
+    let timeout = async {
+        let Some(span) = policy.timeout else { return std::future::pending().await };
+        clock.sleep(span).await;
+        timed_out(&format!("took longer than its time-out of {span:?}"))
+    };
+    let silence = async {
+        let Some(span) = policy.heartbeat_timeout else { return std::future::pending().await };
+        loop {
+            let left = span.saturating_sub(context.silent_for());
+            if left == Duration::ZERO {
+                return timed_out(&format!("gave no heartbeat for {span:?}"));
+            }
+            clock.sleep(left).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        failure = timeout => failure,
+        failure = silence => failure,
+    }
+}
+
+fn timed_out(message: &str) -> Failure {
+    Failure::new(FailureKind::TimedOut, "", message)
+}

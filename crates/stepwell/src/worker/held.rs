@@ -1,0 +1,113 @@
+//! The claims a worker holds right now, and how to stop each.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::ports::ClaimRef;
+
+/// Stops one execution. The step sees the cancellation; the executor sees why.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop {
+    token: CancellationToken,
+    /// Whether the task goes back to the queue, instead of being no longer ours.
+    hands_back: Arc<AtomicBool>,
+}
+
+impl Stop {
+    pub(crate) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
+    pub(crate) fn hands_back(&self) -> bool {
+        self.hands_back.load(Ordering::Acquire)
+    }
+}
+
+struct Entry {
+    stop: Stop,
+    is_suspect: bool,
+}
+
+/// The claims a worker holds right now.
+#[derive(Default)]
+pub(crate) struct Held {
+    claims: Mutex<BTreeMap<ClaimRef, Entry>>,
+    dropped: Notify,
+}
+
+impl Held {
+    /// Takes up a claim. An older claim on the same task is no longer ours: its execution is
+    /// stopped, and its answer would change nothing.
+    pub(crate) fn take(&self, claim: ClaimRef, is_suspect: bool) -> Stop {
+        let mut claims = self.claims();
+        let same_task = |held: &&ClaimRef| held.run == claim.run && held.node == claim.node;
+        for older in claims.keys().filter(same_task).copied().collect::<Vec<_>>() {
+            if let Some(entry) = claims.get(&older) {
+                entry.stop.token.cancel();
+            }
+        }
+        let stop = Stop::default();
+        claims.insert(claim, Entry { stop: stop.clone(), is_suspect });
+        stop
+    }
+
+    /// The claim is done with.
+    pub(crate) fn drop_claim(&self, claim: ClaimRef) {
+        self.claims().remove(&claim);
+        self.dropped.notify_waiters();
+    }
+
+    pub(crate) fn refs(&self) -> Vec<ClaimRef> {
+        self.claims().keys().copied().collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.claims().len()
+    }
+
+    pub(crate) fn holds_suspect(&self) -> bool {
+        self.claims().values().any(|entry| entry.is_suspect)
+    }
+
+    /// These claims are no longer ours.
+    pub(crate) fn lose(&self, lost: &[ClaimRef]) {
+        let claims = self.claims();
+        for entry in lost.iter().filter_map(|claim| claims.get(claim)) {
+            entry.stop.token.cancel();
+        }
+    }
+
+    /// Stops everything; what really stops goes back to the queue.
+    pub(crate) fn hand_back_all(&self) {
+        for entry in self.claims().values() {
+            entry.stop.hands_back.store(true, Ordering::Release);
+            entry.stop.token.cancel();
+        }
+    }
+
+    /// Waits until no claim is held.
+    pub(crate) async fn emptied(&self) {
+        loop {
+            let dropped = self.dropped.notified();
+            tokio::pin!(dropped);
+            // Registered before the look, so that a drop in between is not missed.
+            dropped.as_mut().enable();
+            if self.len() == 0 {
+                return;
+            }
+            dropped.await;
+        }
+    }
+
+    fn claims(&self) -> MutexGuard<'_, BTreeMap<ClaimRef, Entry>> {
+        self.claims.lock().expect("no holder of the lock panics")
+    }
+}
