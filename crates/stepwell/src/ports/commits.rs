@@ -63,7 +63,8 @@ pub trait Commits {
     /// under the token is answered as accepted and changes nothing.
     async fn commit(&self, items: Vec<CommitItem>) -> Result<Vec<CommitAnswer>, StoreError>;
 
-    /// Cancels a run. When `Cancelled` is answered, nothing of the run starts any more, no
-    /// outcome of it is accepted, and its timers are gone. `None` if there is no such run.
+    /// Cancels a run. When `Cancelled` is answered, no step of the run starts any more, no
+    /// outcome of one is accepted, and its timers are gone. A run in which a task had failed
+    /// before still comes to fail, so its failure handler runs. `None` if there is no such run.
     async fn cancel(&self, run: RunKey) -> Result<Option<CancelAnswer>, StoreError>;
 }
