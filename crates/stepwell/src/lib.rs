@@ -3,6 +3,7 @@
 
 mod api;
 mod engine;
+mod error_codes;
 mod outbound;
 pub mod ports;
 mod services;
@@ -16,7 +17,10 @@ pub use api::{
     StartAndWait, StepBuilder, StepError, StepRef, TaskStatus, Workflow, WorkflowRef, blocking,
 };
 pub use engine::{Config, Error};
+pub use error_codes::explain;
 pub use outbound::memory::MemoryStore;
+#[cfg(feature = "sqlite")]
+pub use outbound::sqlite::{SqliteOptions, SqliteStore};
 pub use ports::{RunFilter, RunPage, TenantSettings, TenantView};
 pub use stepwell_core as core;
 pub use stepwell_core::code::Code;

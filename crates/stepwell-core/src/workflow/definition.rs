@@ -1,5 +1,6 @@
 //! A definition: one structure of a workflow, with the policies in force.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -77,6 +78,35 @@ impl Default for StepPolicy {
 }
 
 impl Definition {
+    /// The policies of another definition of the same structure, under the node numbers of this
+    /// one. Steps are matched by name, since another program may declare them in another order.
+    #[must_use]
+    pub fn policy_of(&self, other: &Self) -> WorkflowPolicy {
+        let (others, own) = (other.graph.by_name(), self.graph.by_name());
+        let policy = |node: Node| {
+            let theirs = self.graph.name(node).and_then(|name| others.get(name));
+            let theirs = theirs.and_then(|node| other.step_policy(*node));
+            theirs.or(self.step_policy(node)).cloned().unwrap_or_default()
+        };
+        let own_node = |node: Node| other.graph.name(node).and_then(|name| own.get(name)).copied();
+        let output = other.policy.output.and_then(|rule| {
+            Some(OutputRule { node: own_node(rule.node)?, required: rule.required })
+        });
+        WorkflowPolicy {
+            fail_fast: other.policy.fail_fast,
+            on_failure: other.policy.on_failure,
+            output,
+            steps: self.graph.nodes().map(policy).collect(),
+        }
+    }
+
+    /// The queues that the first tasks of a run wait in.
+    #[must_use]
+    pub fn root_queues(&self) -> BTreeSet<Queue> {
+        let is_root = |node: &Node| self.graph.parents(*node).is_empty();
+        self.graph.nodes().filter(is_root).map(|node| self.queue(node)).collect()
+    }
+
     /// A node's name, also of the tasks the engine inserts.
     #[must_use]
     pub fn name(&self, node: Node) -> &str {

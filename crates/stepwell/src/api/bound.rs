@@ -51,7 +51,10 @@ pub(crate) fn parent_args<P: Parents>(args: &TaskArgs) -> std::result::Result<P:
 }
 
 /// What user code gave, as a payload.
-fn output<O: Serialize>(args: &TaskArgs, answer: Result<O>) -> std::result::Result<Payload, Failure> {
+fn output<O: Serialize>(
+    args: &TaskArgs,
+    answer: Result<O>,
+) -> std::result::Result<Payload, Failure> {
     let value = answer.map_err(StepError::into_failure)?;
     let parts = &args.context.parts;
     let what = format!("the output of step {:?}", args.context.step);

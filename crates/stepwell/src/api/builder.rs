@@ -158,8 +158,7 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
         self.config.check()?;
         let default_tenant = match self.default_tenant {
             Some(name) => Some(
-                Tenant::new(name.clone())
-                    .map_err(|why| bad_name("default_tenant", &name, why))?,
+                Tenant::new(name.clone()).map_err(|why| bad_name("default_tenant", &name, why))?,
             ),
             None => None,
         };
@@ -250,5 +249,25 @@ impl MemoryStore {
 impl Default for MemoryStore {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl crate::outbound::sqlite::SqliteStore {
+    /// Opens the store in a file, which is made if it is not there.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is no file of ours, or is of a newer version.
+    #[expect(clippy::unused_async, reason = "opening may wait for another process one day")]
+    pub async fn open(path: impl AsRef<std::path::Path>) -> Result<Self, Error> {
+        Self::open_with(crate::outbound::sqlite::SqliteOptions::new(path))
+    }
+
+    /// Opens the store with other settings.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`](Self::open).
+    pub fn open_with(options: crate::outbound::sqlite::SqliteOptions) -> Result<Self, Error> {
+        Ok(Self::with_clock(options, Arc::new(SystemClock::new()))?)
     }
 }

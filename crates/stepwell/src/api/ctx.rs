@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use stepwell_core::code::Code;
+use stepwell_core::id::Node;
 use stepwell_core::time::Timestamp;
 
 use super::step_error::{Result, StepError};
@@ -127,7 +128,8 @@ impl<I, S> Ctx<I, S> {
         self.task.silent_for()
     }
 
-    /// The output of any step upstream: `T`, or `Option<T>` if it may have been skipped.
+    /// The output of any step upstream: `T`, or `Option<T>` if it may have been skipped. For a
+    /// failure handler all steps lie upstream.
     ///
     /// # Errors
     /// When the step does not lie upstream of this one, when the store cannot be reached, or
@@ -184,7 +186,10 @@ where
         return Err(Error::refused(Code::UnknownStep, message));
     };
     let name = graph.name(step.node()).unwrap_or_default();
-    if !task.workflow.stored.definition.graph.is_ancestor(stored, task.claim.node) {
+    // The failure handler comes after everything else of its run.
+    let is_upstream = task.claim.node == Node::ON_FAILURE
+        || task.workflow.stored.definition.graph.is_ancestor(stored, task.claim.node);
+    if !is_upstream {
         let own = &task.step;
         let message = format!("ctx.output: step {name:?} does not lie upstream of {own:?}");
         return Err(Error::refused(Code::UnknownStep, message));

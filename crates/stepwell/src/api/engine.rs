@@ -53,11 +53,7 @@ impl Engine {
     }
 
     /// Starts a run and waits for its output.
-    pub fn run<I: Serialize, O>(
-        &self,
-        workflow: &WorkflowRef<I, O>,
-        input: I,
-    ) -> StartAndWait<O> {
+    pub fn run<I: Serialize, O>(&self, workflow: &WorkflowRef<I, O>, input: I) -> StartAndWait<O> {
         StartAndWait(self.start(workflow, input))
     }
 
@@ -95,11 +91,12 @@ impl Engine {
         let stored = self.inner.starter.run_many(requests).await?;
         for ((place, key, names, definition), answer) in places.into_iter().zip(stored) {
             let inner = Arc::clone(&self.inner);
-            let run = to_error(answer).map(|known| {
-                let key = known.unwrap_or(key);
-                Run::from_parts(inner, key, names, definition, workflow.read)
+            answers[place] = Some(match to_error(answer) {
+                Ok(None) => Ok(Run::from_parts(inner, key, names, definition, workflow.read)),
+                // It was there before, perhaps on another definition.
+                Ok(Some(_)) => inner.find(&names.0, &names.1, workflow.read).await,
+                Err(error) => Err(error),
             });
-            answers[place] = Some(run);
         }
         Ok(answers.into_iter().flatten().collect())
     }
@@ -143,6 +140,7 @@ impl Engine {
         before: Option<stepwell_core::id::RunKey>,
         rows_max: usize,
     ) -> Result<RunPage, Error> {
+        self.inner.check_open()?;
         let rows_max = rows_max.clamp(1, stepwell_core::limits::PAGE_ROWS_MAX);
         Ok(self.inner.parts.store.list(filter, before, rows_max).await?)
     }

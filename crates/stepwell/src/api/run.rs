@@ -190,10 +190,18 @@ impl<O> Run<O> {
     /// When the engine is stopped meanwhile.
     pub async fn ended(&self) -> Result<RunStatus, Error> {
         self.inner.check_open()?;
-        tokio::select! {
+        let status = tokio::select! {
             biased;
-            status = self.inner.waiters.ended(self.key) => status.ok_or_else(Error::stopped),
-            () = self.inner.parts.closing.cancelled() => Err(Error::stopped()),
+            status = self.inner.waiters.ended(self.key) => status,
+            () = self.inner.parts.closing.cancelled() => None,
+        };
+        match status {
+            Some(status) => Ok(status),
+            // The engine closed. Its last drained step may have ended the run.
+            None => match self.view().await?.row.status {
+                status if status.is_terminal() => Ok(status),
+                _ => Err(Error::stopped()),
+            },
         }
     }
 
@@ -220,6 +228,7 @@ impl<O> Run<O> {
     /// # Errors
     /// When the store cannot be reached.
     pub async fn status(&self) -> Result<RunStatus, Error> {
+        self.inner.check_open()?;
         Ok(self.view().await?.row.status)
     }
 
@@ -228,6 +237,7 @@ impl<O> Run<O> {
     /// # Errors
     /// When the store cannot be reached.
     pub async fn outcome(&self) -> Result<RunOutcome, Error> {
+        self.inner.check_open()?;
         let row = self.view().await?.row;
         let outputs = self.outputs().await?;
         Ok(RunOutcome { status: row.status, failure: row.failure, outputs })
@@ -243,6 +253,7 @@ impl<O> Run<O> {
         T: DeserializeOwned + Send + 'static,
         K: Kind,
     {
+        self.inner.check_open()?;
         let name = self.inner.step_name(self.workflow(), step.node());
         let is_own = step.workflow == workflow_hash(self.workflow());
         let node = name.as_deref().and_then(|name| self.definition.definition.find(name));
@@ -266,6 +277,7 @@ impl<O> Run<O> {
     /// # Errors
     /// When the store cannot be reached, or another codec wrote an output.
     pub async fn outputs(&self) -> Result<BTreeMap<String, Value>, Error> {
+        self.inner.check_open()?;
         let outputs = self.inner.parts.store.outputs(self.key).await?;
         let codec = self.inner.parts.codec.as_ref();
         let read = |(node, payload): (Node, Payload)| {
@@ -281,6 +293,7 @@ impl<O> Run<O> {
     /// # Errors
     /// When the store cannot be reached.
     pub async fn tasks(&self) -> Result<Vec<TaskStatus>, Error> {
+        self.inner.check_open()?;
         let tasks = self.inner.parts.store.tasks(self.key).await?;
         let status = |task: stepwell_core::run::TaskRow| TaskStatus {
             step: self.definition.definition.name(task.node).to_owned(),
@@ -297,6 +310,7 @@ impl<O> Run<O> {
     /// # Errors
     /// When the store cannot be reached.
     pub async fn events(&self) -> Result<Vec<RunEvent>, Error> {
+        self.inner.check_open()?;
         let name = |node: Node| self.definition.definition.name(node).to_owned();
         let log = self.log().await?;
         let event = |event: stepwell_core::run::Event| RunEvent {
@@ -314,6 +328,7 @@ impl<O> Run<O> {
     /// # Errors
     /// When the store cannot be reached.
     pub async fn attempts(&self) -> Result<Vec<(String, AttemptRow)>, Error> {
+        self.inner.check_open()?;
         let named = |attempt: AttemptRow| {
             (self.definition.definition.name(attempt.node).to_owned(), attempt)
         };

@@ -39,10 +39,7 @@ impl<'w, I, S> SleepBuilder<'w, I, S> {
     }
 
     /// Sleeps once these parents are done, unless a condition on them says otherwise.
-    pub fn after_if<P: Parents>(
-        mut self,
-        parents: P,
-    ) -> SleepBuilder<'w, I, S, After<P>, P::Kind> {
+    pub fn after_if<P: Parents>(mut self, parents: P) -> SleepBuilder<'w, I, S, After<P>, P::Kind> {
         self.declared.placement = Placement::Explicit(parents.parent_refs());
         SleepBuilder { workflow: self.workflow, declared: self.declared, types: PhantomData }
     }

@@ -130,9 +130,7 @@ fn digest(bytes: &[u8]) -> [u8; 32] {
 /// The tenant of a start: the given one, or the engine's default.
 pub(super) fn tenant(inner: &Inner, given: Option<String>) -> Result<Tenant, Error> {
     match given {
-        Some(name) => {
-            Tenant::new(name.clone()).map_err(|why| bad_name("tenant", &name, why))
-        }
+        Some(name) => Tenant::new(name.clone()).map_err(|why| bad_name("tenant", &name, why)),
         None => inner.default_tenant.clone().ok_or_else(|| {
             let message = "no tenant: call `.tenant(..)` on the start, or give the engine's \
                            builder a `default_tenant`";

@@ -23,6 +23,7 @@ impl Engine {
     /// # Errors
     /// When the store cannot be reached.
     pub async fn tenant(&self, tenant: &str) -> Result<Option<TenantView>, Error> {
+        self.inner.check_open()?;
         Ok(self.inner.parts.store.tenant(&name(tenant)?).await?)
     }
 }

@@ -99,7 +99,7 @@ pub struct Definer<I, S = ()> {
     steps: Vec<UnboundStep<S>>,
     on_failure: Option<Unbound<S>>,
     /// The first thing that was wrong with a declaration.
-    refusal: Option<String>,
+    refusal: Option<(Code, String)>,
     input: PhantomData<fn(I)>,
 }
 
@@ -161,7 +161,8 @@ impl<I, S> Definer<I, S> {
 
     fn set_output<T, K>(&mut self, step: StepRef<T, K>, required: bool) {
         if step.workflow != workflow_hash(&self.draft.workflow) {
-            self.refuse("the output is a step of another workflow".to_owned());
+            let why = "the output is a step of another workflow";
+            self.refuse(Code::UnknownParent, why.to_owned());
         }
         self.draft.output = Some(OutputRule { node: Node(step.index), required });
     }
@@ -174,18 +175,18 @@ impl<I, S> Definer<I, S> {
     }
 
     pub(super) fn refuse_queue(&mut self, step: &str, queue: &str, why: NameError) {
-        self.refuse(format!("step {step:?}: queue name {queue:?} {why}"));
+        self.refuse(Code::BadName, format!("step {step:?}: queue name {queue:?} {why}"));
     }
 
-    fn refuse(&mut self, why: String) {
-        self.refusal.get_or_insert(why);
+    fn refuse(&mut self, code: Code, why: String) {
+        self.refusal.get_or_insert((code, why));
     }
 
     fn definition(&self) -> std::result::Result<Definition, Error> {
         let workflow = self.draft.workflow.clone();
-        if let Some(why) = &self.refusal {
+        if let Some((code, why)) = &self.refusal {
             let message = format!("workflow {workflow:?}: {why}");
-            return Err(Error::refused(Code::BadPolicy, message));
+            return Err(Error::refused(*code, message));
         }
         let draft = self.draft.clone();
         draft.resolve().map_err(|source| Error::Definition { workflow, source })
@@ -266,5 +267,30 @@ impl<I, O> Clone for WorkflowRef<I, O> {
             steps: Arc::clone(&self.steps),
             input: PhantomData,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code<O>(workflow: &Workflow<(), O>) -> Option<Code> {
+        workflow.check().err().map(|error| error.code())
+    }
+
+    #[test]
+    fn a_queue_name_that_cannot_be_used_is_refused_as_a_name() {
+        let mut w = Workflow::define("pack");
+        w.step("pack").queue("").run(async |_ctx| Ok(()));
+        assert_eq!(code(&w.no_output()), Some(Code::BadName));
+    }
+
+    #[test]
+    fn an_output_of_another_workflow_is_refused_as_foreign() {
+        let mut other = Workflow::define::<(), ()>("other");
+        let foreign = other.step("pack").run(async |_ctx| Ok(1));
+        let mut w = Workflow::define("pack");
+        w.step("pack").run(async |_ctx| Ok(1));
+        assert_eq!(code(&w.output(foreign)), Some(Code::UnknownParent));
     }
 }

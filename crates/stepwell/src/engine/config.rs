@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stepwell_core::code::Code;
 use stepwell_core::id::Queue;
-use stepwell_core::limits::{BATCH_ITEMS_MAX, PAYLOAD_BYTES_MAX};
+use stepwell_core::limits::{BATCH_ITEMS_MAX, PAYLOAD_BYTES_MAX, WEIGHT_MAX};
 
 use super::Error;
 use crate::ports::TenantSettings;
@@ -30,7 +30,7 @@ pub struct Config {
     pub timer_interval: Duration,
     /// How long a stopping engine waits for running steps. Default: 30 s.
     pub grace: Duration,
-    /// Worker deaths after which a task is failed. Default: 3, at least 2.
+    /// Worker deaths after which a task is failed. Default: 3; 2 to 1,000.
     pub crash_limit: u32,
     /// Largest payload, in bytes. Default: 2 MiB.
     pub payload_bytes_max: usize,
@@ -84,11 +84,12 @@ impl Config {
         if self.heartbeat_interval * 2 > self.lease {
             return refuse("heartbeat_interval", "is over half of `lease`");
         }
-        if self.crash_limit < 2 {
+        if !(2..=1_000).contains(&self.crash_limit) {
             // At 1 every task would be a suspect, and a worker holds one suspect at a time.
-            return refuse("crash_limit", "is below 2");
+            let n = self.crash_limit;
+            return refuse("crash_limit", &format!("is {n}, it must be 2 to 1,000"));
         }
-        Ok(())
+        self.check_tenant_default()
     }
 
     fn check_spans(&self) -> Result<(), Error> {
@@ -126,6 +127,19 @@ impl Config {
         }
         if self.payload_bytes_max == 0 || self.payload_bytes_max > 1 << 30 {
             return refuse("payload_bytes_max", "must be 1 byte to 1 GiB");
+        }
+        Ok(())
+    }
+
+    fn check_tenant_default(&self) -> Result<(), Error> {
+        let Some(settings) = self.tenant_default else { return Ok(()) };
+        if !(1..=WEIGHT_MAX).contains(&settings.weight) {
+            let weight = settings.weight;
+            let why = format!("has weight {weight}, it must be 1 to {WEIGHT_MAX}");
+            return refuse("tenant_default", &why);
+        }
+        if settings.tasks_max == Some(0) {
+            return refuse("tenant_default", "has tasks_max 0, nothing would ever run");
         }
         Ok(())
     }

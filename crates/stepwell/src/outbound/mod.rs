@@ -2,4 +2,6 @@
 //! engine.
 
 pub(crate) mod memory;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite;
 pub(crate) mod tokio;

@@ -1,6 +1,9 @@
 //! How values become payloads and back.
 
+use std::collections::BTreeMap;
+
 use erased_serde::{Deserializer, Serialize};
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use stepwell_core::limits::PAYLOAD_DEPTH_MAX;
 
@@ -74,12 +77,40 @@ impl Codec for JsonCodec {
     }
 
     fn digest(&self, bytes: &[u8]) -> [u8; 32] {
-        // A parsed value keeps its keys sorted, so maps without order digest alike.
-        match serde_json::from_slice::<serde_json::Value>(bytes).map(|v| v.to_string()) {
-            Ok(sorted) => Sha256::digest(sorted.as_bytes()).into(),
+        let mut sorted = String::with_capacity(bytes.len());
+        match serde_json::from_slice(bytes).and_then(|json| write_sorted(json, &mut sorted)) {
+            Ok(()) => Sha256::digest(sorted.as_bytes()).into(),
             Err(_) => Sha256::digest(bytes).into(),
         }
     }
+}
+
+/// Writes JSON text with the members of objects in the order of their names. Everything else
+/// stays as it was written: a large number that went through a float would lose digits.
+fn write_sorted(json: &RawValue, sorted: &mut String) -> serde_json::Result<()> {
+    let text = json.get();
+    if text.starts_with('{') {
+        let members: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
+        sorted.push('{');
+        for (name, value) in members {
+            sorted.push_str(&serde_json::to_string(&name)?);
+            sorted.push(':');
+            write_sorted(value, sorted)?;
+            sorted.push(',');
+        }
+        sorted.push('}');
+    } else if text.starts_with('[') {
+        let values: Vec<&RawValue> = serde_json::from_str(text)?;
+        sorted.push('[');
+        for value in values {
+            write_sorted(value, sorted)?;
+            sorted.push(',');
+        }
+        sorted.push(']');
+    } else {
+        sorted.push_str(text);
+    }
+    Ok(())
 }
 
 /// How deep arrays and objects are nested in JSON text.
@@ -128,5 +159,13 @@ mod tests {
         // FB7
         assert_eq!(JsonCodec.digest(br#"{"a":1,"b":2}"#), JsonCodec.digest(br#"{"b":2,"a":1}"#));
         assert_ne!(JsonCodec.digest(br#"{"a":1}"#), JsonCodec.digest(br#"{"a":2}"#));
+        assert_ne!(JsonCodec.digest(b"[1,[2]]"), JsonCodec.digest(b"[[1,2]]"));
+    }
+
+    #[test]
+    fn large_numbers_digest_by_their_last_digit() {
+        // FB7, FD3
+        let digest = |n: u128| JsonCodec.digest(n.to_string().as_bytes());
+        assert_ne!(digest(1 << 100), digest((1 << 100) + 1));
     }
 }

@@ -1,6 +1,8 @@
 //! Errors of stores, by who must act.
 
 use stepwell_core::code::Code;
+use stepwell_core::fair::FairError;
+use stepwell_core::workflow::Definition;
 
 /// Why a store did not do what it was asked.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -32,4 +34,26 @@ pub enum StoreError {
         /// What contradicts what.
         what: String,
     },
+}
+
+impl StoreError {
+    /// The author's version of a definition is that of another structure, or its structure has
+    /// another version.
+    pub(crate) fn version_conflict(definition: &Definition, stored: u32) -> Self {
+        Self::Refused {
+            code: Code::VersionConflict,
+            message: format!(
+                "workflow {:?}: version {} was asked for, the store knows version {stored} with \
+                 another structure or number; give a new structure a new version",
+                definition.workflow,
+                definition.version.unwrap_or(stored),
+            ),
+        }
+    }
+}
+
+impl From<FairError> for StoreError {
+    fn from(error: FairError) -> Self {
+        Self::Refused { code: Code::FairnessLimit, message: error.to_string() }
+    }
 }

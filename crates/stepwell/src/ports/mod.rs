@@ -39,6 +39,7 @@ pub use leadership::{Lead, Leadership};
 pub use payload::Payload;
 pub use runs::{RunFilter, RunPage, RunView, Runs};
 pub use spawner::{BoxFuture, Spawner};
+pub(crate) use starts::KnownRun;
 pub use starts::{StartAnswer, StartRequest, Starts};
 pub use tenants::{TenantSettings, TenantView, Tenants};
 pub use timers::{FiredTimers, Timers};

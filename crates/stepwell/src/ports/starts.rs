@@ -1,6 +1,7 @@
 //! Starting runs.
 
 use async_trait::async_trait;
+use stepwell_core::code::Code;
 use stepwell_core::decide::RunSeed;
 use stepwell_core::id::RunKey;
 
@@ -26,6 +27,37 @@ pub enum StartAnswer {
     AlreadyStarted(RunKey),
     /// Nothing was stored.
     Refused(StoreError),
+}
+
+/// A run that is stored under the id of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KnownRun<'a> {
+    pub(crate) key: RunKey,
+    pub(crate) workflow: &'a str,
+    pub(crate) input_digest: &'a [u8; 32],
+}
+
+impl StartRequest {
+    /// The id was used before: is this the same start again, or another one?
+    pub(crate) fn meets(
+        &self,
+        workflow: &str,
+        known: KnownRun<'_>,
+    ) -> Result<StartAnswer, StoreError> {
+        let (tenant, id) = (self.seed.tenant.as_str(), self.seed.id.as_str());
+        let refuse = |why: String| StoreError::Refused {
+            code: Code::RunIdConflict,
+            message: format!("run {id:?} of tenant {tenant:?} {why}"),
+        };
+        if known.workflow != workflow {
+            let other = known.workflow;
+            return Err(refuse(format!("exists as a run of workflow {other:?}, not {workflow:?}")));
+        }
+        if *known.input_digest != self.input_digest {
+            return Err(refuse("was started before with another input".into()));
+        }
+        Ok(StartAnswer::AlreadyStarted(known.key))
+    }
 }
 
 /// Starts runs.

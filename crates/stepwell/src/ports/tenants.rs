@@ -1,8 +1,10 @@
 //! Tenants: weights and limits.
 
 use async_trait::async_trait;
+use stepwell_core::code::Code;
 use stepwell_core::fair::Group;
 use stepwell_core::id::Tenant;
+use stepwell_core::limits::WEIGHT_MAX;
 
 use super::StoreError;
 
@@ -18,6 +20,22 @@ pub struct TenantSettings {
 impl Default for TenantSettings {
     fn default() -> Self {
         Self { weight: 1, tasks_max: None }
+    }
+}
+
+impl TenantSettings {
+    /// Refuses what makes no sense.
+    pub(crate) fn check(self) -> Result<(), StoreError> {
+        let refuse = |message: String| StoreError::Refused { code: Code::BadConfig, message };
+        if self.weight == 0 || self.weight > WEIGHT_MAX {
+            let weight = self.weight;
+            return Err(refuse(format!("weight is {weight}, it must be 1 to {WEIGHT_MAX}")));
+        }
+        if self.tasks_max == Some(0) {
+            let why = "tasks_max is 0, nothing would ever run; leave it out for no limit";
+            return Err(refuse(why.into()));
+        }
+        Ok(())
     }
 }
 

@@ -45,6 +45,11 @@ impl Bed {
         self.engines().push(engine);
     }
 
+    /// Forgets an engine that crashed: what it held will never move again.
+    pub(super) fn forget(&self, crashed: &Engine) {
+        self.engines().retain(|engine| engine.worker_id() != crashed.worker_id());
+    }
+
     /// How many steps are being executed right now.
     pub(super) fn n_running(&self) -> usize {
         self.engines().iter().map(Engine::n_running).sum()
@@ -93,8 +98,9 @@ impl Bed {
             let next_due = self.store.next_due().map(|due| due.since(self.clock.now()));
             let next_wake = self.clock.next_wake();
             let next = match (next_due, next_wake) {
-                // With a step at work its time-out may be next.
-                (_, Some(wake)) if self.n_running() > 0 => wake,
+                // With a step at work its time-out may be next; with a claim of a dead engine,
+                // the end of its lease.
+                (_, Some(wake)) if self.store.n_claims() > 0 => wake,
                 (Some(due), Some(wake)) => due.min(wake),
                 _ => return false,
             };

@@ -195,6 +195,7 @@ impl TestEngine {
     /// back, and its claims are held until somebody finds it dead.
     pub fn crash(&self) {
         self.group.kill();
+        self.bed.forget(&self.engine);
     }
 }
 

@@ -9,9 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::context::TaskNames;
 use super::{TaskArgs, TaskContext, Worker};
 use crate::engine::StepCode;
-use crate::ports::{
-    ClaimAnswer, ClaimRequest, ClaimedTask, Hint, Outcome, StoreError, TaskInputs,
-};
+use crate::ports::{ClaimAnswer, ClaimRequest, ClaimedTask, Hint, Outcome, StoreError, TaskInputs};
 
 /// How a look for work went.
 enum Look {

@@ -93,8 +93,7 @@ impl TaskContext {
 
     /// The step says that it is alive.
     pub(crate) fn beat(&self) {
-        *self.last_beat.lock().expect("no holder of the lock panics") =
-            self.parts.clock.elapsed();
+        *self.last_beat.lock().expect("no holder of the lock panics") = self.parts.clock.elapsed();
     }
 
     /// How long the step has been silent.

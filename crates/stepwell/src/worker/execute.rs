@@ -101,18 +101,22 @@ impl Worker {
         }
         let late = answer.await.unwrap_or_else(|_| gone());
         // Stopped by a shutdown, it may still have finished its work.
-        (context.stop.hands_back() && late.is_ok()).then_some(late)
+        context.stop.hands_back().then_some(late)
     }
 
     fn ended(&self, context: &super::TaskContext, answer: Option<Answer>) -> Ended {
         let notes = context.take_notes();
         match answer {
             Some(Ok(output)) => Ended::With(Outcome::Completed { output, notes }),
-            Some(Err(failure)) => Ended::With(Outcome::Failed {
-                failure,
-                notes,
-                chance: self.chance(),
-            }),
+            // Told to stop for a shutdown, a step may give up with an error. It is not charged.
+            Some(Err(failure))
+                if context.stop.hands_back() && failure.kind != FailureKind::TimedOut =>
+            {
+                Ended::With(Outcome::Released)
+            }
+            Some(Err(failure)) => {
+                Ended::With(Outcome::Failed { failure, notes, chance: self.chance() })
+            }
             None if context.stop.hands_back() => Ended::With(Outcome::Released),
             None => Ended::NotMine,
         }

@@ -30,7 +30,11 @@ impl Engine {
     }
 
     /// Starts a run: give it a tenant and an id if need be, then call `now`.
-    pub fn start<I: Serialize, O: 'static>(&self, workflow: &WorkflowRef<I, O>, input: I) -> Start<O> {
+    pub fn start<I: Serialize, O: 'static>(
+        &self,
+        workflow: &WorkflowRef<I, O>,
+        input: I,
+    ) -> Start<O> {
         Start::new(self.engine.start(workflow, input), Arc::clone(&self.wait))
     }
 

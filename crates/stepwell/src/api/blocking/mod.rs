@@ -29,4 +29,5 @@ pub use builder::EngineBuilder;
 pub use engine::Engine;
 pub use run::Run;
 pub use start::{Start, StartAndWait};
+#[cfg(feature = "testing")]
 pub(crate) use wait::Wait;

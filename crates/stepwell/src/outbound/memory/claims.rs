@@ -2,8 +2,8 @@ use std::collections::VecDeque;
 
 use async_trait::async_trait;
 use stepwell_core::decide::{self, is_suspect};
-use stepwell_core::id::{Token, WorkerId};
-use stepwell_core::run::TaskState;
+use stepwell_core::id::{Queue, Token, WorkerId};
+use stepwell_core::run::{TaskRow, TaskState};
 
 use super::line::{Lane, Queued};
 use super::runs::output;
@@ -42,13 +42,25 @@ fn claim(tables: &mut Tables, request: &ClaimRequest) -> Result<ClaimAnswer, Sto
                 && (suspect || !is_suspect)
         };
         let Some(lane) = first_lane(tables, can_take) else { continue };
-        let Some(queued) = tables.line.claim_first(&lane) else { continue };
-        let task = hand_out(tables, &request.worker, token, &queued, request.crash_limit)?;
+        let Some(first) = tables.line.claim_first(&lane) else { continue };
+        let task = hand_out(tables, &request.worker, token, &first, request.crash_limit)?;
         suspect &= !task.is_suspect;
         tasks.push(task);
         queues.push_back(queue);
     }
+    if let Some(last) = queues.back() {
+        pass_the_turn(tables, &request.worker, last);
+    }
     Ok(ClaimAnswer::Claimed { now: tables.now, tasks })
+}
+
+/// The next claim begins behind the queue that was served last, so that claims of one task each
+/// take turns as well.
+fn pass_the_turn(tables: &mut Tables, worker: &WorkerId, served_last: &Queue) {
+    let Some(entry) = tables.workers.get_mut(worker) else { return };
+    if let Some(ix) = entry.queues.iter().position(|queue| queue == served_last) {
+        entry.queues.rotate_left(ix + 1);
+    }
 }
 
 /// Among the lanes a worker can take from, the one whose first task comes first.
@@ -103,7 +115,7 @@ fn inputs(tables: &Tables, claim: &ClaimRef) -> Result<TaskInputs, StoreError> {
 fn parent(book: &RunBook, node: stepwell_core::id::Node) -> ParentInput {
     ParentInput {
         node,
-        state: book.tasks.get(&node).map_or(TaskState::Pending, |task| task.state()),
+        state: book.tasks.get(&node).map_or(TaskState::Pending, TaskRow::state),
         output: output(book, node),
     }
 }

@@ -1,9 +1,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stepwell_core::code::Code;
-use stepwell_core::id::{DefinitionId, Node};
-use stepwell_core::workflow::{Definition, OutputRule, WorkflowPolicy};
+use stepwell_core::id::DefinitionId;
+use stepwell_core::workflow::Definition;
 
 use super::MemoryStore;
 use super::tables::Tables;
@@ -42,7 +41,7 @@ fn register(
             return refresh(stored, definition);
         }
         if definition.version == Some(stored.version) {
-            return Err(version_conflict(definition, stored.version));
+            return Err(StoreError::version_conflict(definition, stored.version));
         }
     }
     let stored = Arc::new(StoredDefinition {
@@ -60,50 +59,13 @@ fn refresh(
     definition: &Definition,
 ) -> Result<Arc<StoredDefinition>, StoreError> {
     if definition.version.is_some_and(|version| version != stored.version) {
-        return Err(version_conflict(definition, stored.version));
+        return Err(StoreError::version_conflict(definition, stored.version));
     }
-    let policy = renumbered(&stored.definition, definition);
+    let policy = stored.definition.policy_of(definition);
     if policy != stored.definition.policy {
         let mut fresh = (**stored).clone();
         fresh.definition.policy = policy;
         *stored = Arc::new(fresh);
     }
     Ok(Arc::clone(stored))
-}
-
-/// The policies of a definition under the node numbers of a stored one of the same structure.
-fn renumbered(stored: &Definition, given: &Definition) -> WorkflowPolicy {
-    let (given_nodes, stored_nodes) = (given.graph.by_name(), stored.graph.by_name());
-    let steps = stored
-        .graph
-        .nodes()
-        .map(|node| {
-            let given_node = stored.graph.name(node).and_then(|name| given_nodes.get(name));
-            let policy = given_node.and_then(|node| given.step_policy(*node));
-            policy.or(stored.step_policy(node)).cloned().unwrap_or_default()
-        })
-        .collect();
-    let stored_node =
-        |node: Node| given.graph.name(node).and_then(|name| stored_nodes.get(name)).copied();
-    let output = given.policy.output.and_then(|rule| {
-        Some(OutputRule { node: stored_node(rule.node)?, required: rule.required })
-    });
-    WorkflowPolicy {
-        fail_fast: given.policy.fail_fast,
-        on_failure: given.policy.on_failure,
-        output,
-        steps,
-    }
-}
-
-fn version_conflict(definition: &Definition, stored: u32) -> StoreError {
-    StoreError::Refused {
-        code: Code::VersionConflict,
-        message: format!(
-            "workflow {:?}: version {} was asked for, the store knows version {stored} with \
-             another structure or number; give a new structure a new version",
-            definition.workflow,
-            definition.version.unwrap_or(stored),
-        ),
-    }
 }

@@ -47,6 +47,12 @@ impl MemoryStore {
         self.transact(|tables| tables.timers.by_due.first().map(|(due, ..)| *due))
     }
 
+    /// How many claims are held, by live workers and by those not yet found dead.
+    #[must_use]
+    pub fn n_claims(&self) -> usize {
+        self.transact(|tables| tables.workers.values().map(|worker| worker.claims.len()).sum())
+    }
+
     /// How many runs have not ended.
     #[must_use]
     pub fn n_open_runs(&self) -> usize {

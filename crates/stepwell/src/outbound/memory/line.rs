@@ -285,7 +285,7 @@ impl Line {
         let back: Vec<_> =
             self.parked.keys().filter(|key| self.served.contains(*key)).cloned().collect();
         for (number, task) in
-            back.iter().flat_map(|key| self.parked.remove(key)).flatten().collect::<Vec<_>>()
+            back.iter().filter_map(|key| self.parked.remove(key)).flatten().collect::<Vec<_>>()
         {
             if let Some(tenant) = self.tenants.get_mut(&task.tenant) {
                 tenant.n_parked -= 1;
@@ -306,6 +306,8 @@ impl Line {
                 self.put(number, task);
             }
         }
-        tenants.iter().for_each(|tenant| self.fill(tenant));
+        for tenant in &tenants {
+            self.fill(tenant);
+        }
     }
 }

@@ -87,9 +87,10 @@ fn matches(filter: &RunFilter, run: &RunView) -> bool {
 /// What a task left: a completed one without an output of its own has the empty payload.
 pub(super) fn output(book: &RunBook, node: Node) -> Option<Payload> {
     let is_completed = |task: &TaskRow| task.state() == TaskState::Completed;
-    book.tasks.get(&node).is_some_and(is_completed).then(|| {
-        book.outputs.get(&node).cloned().unwrap_or_else(Payload::empty)
-    })
+    book.tasks
+        .get(&node)
+        .is_some_and(is_completed)
+        .then(|| book.outputs.get(&node).cloned().unwrap_or_else(Payload::empty))
 }
 
 pub(super) fn log(book: &RunBook) -> RunLog {

@@ -1,7 +1,5 @@
 use async_trait::async_trait;
-use stepwell_core::code::Code;
 use stepwell_core::id::Tenant;
-use stepwell_core::limits::WEIGHT_MAX;
 
 use super::MemoryStore;
 use crate::ports::{Hint, StoreError, TenantSettings, TenantView, Tenants};
@@ -13,13 +11,9 @@ impl Tenants for MemoryStore {
         tenant: &Tenant,
         settings: TenantSettings,
     ) -> Result<(), StoreError> {
-        check(settings)?;
+        settings.check()?;
         self.transact(|tables| {
-            let refuse = |error: stepwell_core::fair::FairError| StoreError::Refused {
-                code: Code::FairnessLimit,
-                message: error.to_string(),
-            };
-            tables.line.tenant(tenant).map_err(refuse)?.own = Some(settings);
+            tables.line.tenant(tenant)?.own = Some(settings);
             tables.line.shrink(tenant);
             tables.line.fill(tenant);
             tables.earn(Hint::Ready);
@@ -28,7 +22,7 @@ impl Tenants for MemoryStore {
     }
 
     async fn set_default_tenant(&self, settings: TenantSettings) -> Result<(), StoreError> {
-        check(settings)?;
+        settings.check()?;
         self.transact(|tables| {
             tables.line.defaults = settings;
             let tenants: Vec<Tenant> = tables.line.tenants.keys().cloned().collect();
@@ -54,18 +48,4 @@ impl Tenants for MemoryStore {
             })
         }))
     }
-}
-
-fn check(settings: TenantSettings) -> Result<(), StoreError> {
-    let refuse = |message: String| StoreError::Refused { code: Code::BadConfig, message };
-    if settings.weight == 0 || settings.weight > WEIGHT_MAX {
-        let weight = settings.weight;
-        return Err(refuse(format!("weight is {weight}, it must be 1 to {WEIGHT_MAX}")));
-    }
-    if settings.tasks_max == Some(0) {
-        return Err(refuse(
-            "tasks_max is 0, nothing would ever run; leave it out for no limit".into(),
-        ));
-    }
-    Ok(())
 }

@@ -1,0 +1,71 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::{Row, params};
+use stepwell_core::id::{Epoch, WorkerId};
+use stepwell_core::time::Timestamp;
+
+use super::error::corrupt;
+use super::rows::{int, name, time, unsigned};
+use super::transaction::Transaction;
+use super::{SqliteStore, statements};
+use crate::ports::{Lead, Leadership, StoreError};
+
+#[async_trait]
+impl Leadership for SqliteStore {
+    async fn lead(&self, candidate: &WorkerId, ttl: Duration) -> Result<Lead, StoreError> {
+        let candidate = candidate.clone();
+        self.write(move |transaction| lead(transaction, &candidate, ttl)).await
+    }
+
+    async fn resign(&self, epoch: Epoch) -> Result<(), StoreError> {
+        self.write(move |transaction| {
+            transaction.run(statements::CLEAR_LEADER, [int(epoch.0)]).map(drop)
+        })
+        .await
+    }
+}
+
+struct Leader {
+    worker: WorkerId,
+    epoch: Epoch,
+    until: Timestamp,
+}
+
+fn leader(transaction: &Transaction<'_>) -> Result<Option<Leader>, StoreError> {
+    transaction.first(statements::READ_LEADER, [], |row: &Row<'_>| {
+        let (worker, until) = (name(row, 0)?, time(row, 2)?);
+        Ok(Leader { worker, epoch: Epoch(unsigned(row, 1)?), until })
+    })
+}
+
+fn lead(
+    transaction: &mut Transaction<'_>,
+    candidate: &WorkerId,
+    ttl: Duration,
+) -> Result<Lead, StoreError> {
+    let now = transaction.now;
+    let epoch = match leader(transaction)? {
+        Some(leader) if leader.until > now && leader.worker == *candidate => leader.epoch,
+        Some(leader) if leader.until > now => return Ok(Lead::Following),
+        _ => {
+            let epoch =
+                transaction.first(statements::TAKE_COUNTER, [0, 0, 1], |row| unsigned(row, 2))?;
+            Epoch(epoch.ok_or_else(|| corrupt("the counters are missing"))?)
+        }
+    };
+    let until = now.after(ttl).as_micros();
+    let row = params![candidate.as_str(), int(epoch.0), until];
+    transaction.run(statements::SET_LEADER, row)?;
+    Ok(Lead::Leading(epoch))
+}
+
+impl Transaction<'_> {
+    /// Fences a leader's write.
+    pub(super) fn check_epoch(&self, epoch: Epoch) -> Result<(), StoreError> {
+        match leader(self)? {
+            Some(leader) if leader.epoch == epoch => Ok(()),
+            _ => Err(StoreError::NotLeader),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+-- 0001_first: every table of the store.
+-- Safe: runs inside one exclusive transaction; a crash leaves no table behind.
+-- Index: named beside each table; tables without a rowid are clustered by their key.
+
+create table stepwell_migration (
+    version integer primary key,
+    applied_at integer not null
+) strict;
+
+-- One row: counters, the latest time written down, and what holds for tenants without settings.
+create table counter (
+    one integer primary key check (one = 1),
+    last_number integer not null default 0,
+    n_claims integer not null default 0,
+    last_epoch integer not null default 0,
+    now integer not null default 0,
+    default_weight integer not null default 1,
+    default_tasks_max integer
+) strict;
+insert into counter (one) values (1);
+
+create table definition (
+    id integer primary key,
+    workflow text not null,
+    version integer not null,
+    signature blob not null check (length(signature) = 32),
+    body text not null,
+    unique (workflow, version),
+    unique (workflow, signature)
+) strict;
+
+create table tenant (
+    group_id integer primary key check (group_id >= 0 and group_id < 1048576),
+    name text not null unique,
+    has_own integer not null default 0 check (has_own in (0, 1)),
+    weight integer not null default 1 check (weight between 1 and 1000),
+    tasks_max integer check (tasks_max > 0),
+    n_ready integer not null default 0 check (n_ready >= 0),
+    n_running integer not null default 0 check (n_running >= 0)
+) strict;
+
+create table worker (
+    no integer primary key,
+    id text not null unique,
+    lease_micros integer not null check (lease_micros > 0),
+    seen_at integer not null,
+    -- which of its queues the next claim begins with
+    next_turn integer not null default 0,
+    -- 0 alive, 1 gone by itself, 2 found dead
+    state integer not null check (state in (0, 1, 2))
+) strict;
+create index worker_alive on worker (no) where state < 2;
+
+-- What live workers serve.
+create table serve (
+    worker integer not null references worker (no),
+    queue text not null,
+    definition integer not null references definition (id),
+    primary key (queue, definition, worker)
+) strict, without rowid;
+create index serve_worker on serve (worker);
+
+-- The queues of a worker in the order it takes turns.
+create table worker_queue (
+    worker integer not null references worker (no),
+    turn integer not null,
+    queue text not null,
+    primary key (worker, turn)
+) strict, without rowid;
+
+create table run (
+    key blob primary key check (length(key) = 16),
+    group_id integer not null references tenant (group_id),
+    id text not null,
+    definition integer not null references definition (id),
+    status integer not null check (status between 0 and 4),
+    n_open integer not null check (n_open >= 0),
+    n_failed integer not null check (n_failed >= 0),
+    n_cancelled integer not null check (n_cancelled >= 0),
+    cancelled integer not null check (cancelled in (0, 1)),
+    failure text,
+    next_event integer not null check (next_event >= 2),
+    end_event integer,
+    started_at integer not null,
+    ended_at integer,
+    input_digest blob not null check (length(input_digest) = 32),
+    check ((ended_at is null) = (status < 2)),
+    check ((end_event is null) = (ended_at is null)),
+    unique (group_id, id)
+) strict, without rowid;
+create index run_open on run (key) where status < 2;
+
+create table input (
+    run blob primary key references run (key),
+    codec text not null,
+    bytes blob not null
+) strict, without rowid;
+
+create table task (
+    run blob not null references run (key),
+    node integer not null check (node >= 0),
+    -- 4 is kept for tasks that wait for a signal
+    state integer not null check (state in (0, 1, 2, 3, 5, 6, 7, 8)),
+    n_unmet integer not null check (n_unmet >= 0),
+    n_skipped integer not null check (n_skipped >= 0),
+    attempt integer not null check (attempt >= 0),
+    failures integer not null check (failures >= 0),
+    losses integer not null check (losses >= 0),
+    queued_logged integer not null check (queued_logged in (0, 1)),
+    queued_at integer,
+    due_at integer,
+    started_at integer,
+    worker integer references worker (no),
+    token blob check (length(token) = 16),
+    primary key (run, node),
+    check ((state = 2) = (token is not null)),
+    check ((state = 2) = (worker is not null)),
+    check ((state = 2) = (started_at is not null)),
+    check ((state in (1, 2)) = (queued_at is not null)),
+    check (state <> 3 or due_at is not null)
+) strict, without rowid;
+create index task_claimed on task (worker) where state = 2;
+
+create table output (
+    run blob not null,
+    node integer not null,
+    codec text not null,
+    bytes blob not null,
+    primary key (run, node),
+    foreign key (run, node) references task (run, node)
+) strict, without rowid;
+
+create table attempt (
+    run blob not null,
+    node integer not null,
+    attempt integer not null check (attempt > 0),
+    state integer not null check (state between 0 and 5),
+    worker integer not null references worker (no),
+    token blob not null check (length(token) = 16),
+    queued_at integer not null,
+    started_at integer not null,
+    ended_at integer not null,
+    first_event integer not null,
+    with_queued integer not null check (with_queued in (0, 1)),
+    failure text,
+    retry text,
+    notes text,
+    primary key (run, node, attempt),
+    foreign key (run, node) references task (run, node)
+) strict, without rowid;
+
+create table event (
+    run blob not null references run (key),
+    number integer not null check (number > 1),
+    at integer not null,
+    node integer,
+    attempt integer not null,
+    kind text not null,
+    primary key (run, number)
+) strict, without rowid;
+
+-- Tasks that can be claimed now, and only those.
+create table ready (
+    queue text not null,
+    order_key integer not null,
+    number integer not null,
+    position integer not null,
+    group_id integer not null references tenant (group_id),
+    definition integer not null references definition (id),
+    losses integer not null,
+    run blob not null,
+    node integer not null,
+    primary key (queue, order_key, number),
+    foreign key (run, node) references task (run, node)
+) strict, without rowid;
+create unique index ready_task on ready (run, node);
+create index ready_position on ready (group_id, queue, position);
+create index ready_number on ready (group_id, number);
+create index ready_lot on ready (queue, definition);
+
+-- Tasks behind their tenant's limit.
+create table throttled (
+    group_id integer not null references tenant (group_id),
+    number integer not null,
+    queue text not null,
+    definition integer not null references definition (id),
+    losses integer not null,
+    run blob not null,
+    node integer not null,
+    primary key (group_id, number),
+    foreign key (run, node) references task (run, node)
+) strict, without rowid;
+create unique index throttled_task on throttled (run, node);
+
+-- Tasks that no live worker serves.
+create table parked (
+    queue text not null,
+    definition integer not null references definition (id),
+    number integer not null,
+    group_id integer not null references tenant (group_id),
+    losses integer not null,
+    run blob not null,
+    node integer not null,
+    primary key (queue, definition, number),
+    foreign key (run, node) references task (run, node)
+) strict, without rowid;
+create unique index parked_task on parked (run, node);
+create index parked_tenant on parked (group_id);
+
+create table timer (
+    due_at integer not null,
+    number integer not null,
+    run blob not null,
+    node integer not null,
+    primary key (due_at, number),
+    foreign key (run, node) references task (run, node)
+) strict, without rowid;
+create unique index timer_task on timer (run, node);
+
+-- Where a tenant stands in a queue.
+create table standing (
+    group_id integer not null references tenant (group_id),
+    queue text not null,
+    last integer not null,
+    primary key (group_id, queue)
+) strict, without rowid;
+
+-- The greatest position dequeued, per queue.
+create table frontier (
+    queue text primary key,
+    position integer not null
+) strict, without rowid;
+
+create table leader (
+    one integer primary key check (one = 1),
+    worker text not null,
+    epoch integer not null,
+    until integer not null
+) strict;

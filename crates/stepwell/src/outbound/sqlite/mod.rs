@@ -1,0 +1,76 @@
+//! The SQLite store: one file, no server, the default.
+//!
+//! One thread writes, and whatever waits goes into one durable transaction (group commit): each
+//! call in a savepoint of its own, answered after the commit. Readers have connections of their
+//! own. Several processes may share a file.
+
+mod claims;
+mod commits;
+mod definitions;
+mod error;
+mod inspection;
+mod leadership;
+mod line;
+mod migrate;
+mod open;
+mod rows;
+mod runs;
+mod starts;
+mod statements;
+mod tenants;
+mod threads;
+mod timers;
+mod transaction;
+mod watch;
+mod workers;
+mod write_run;
+
+use std::sync::Arc;
+
+pub use open::SqliteOptions;
+
+use crate::ports::{HintSender, Hints, Store, StoreError};
+use threads::{ReaderThread, WriterThread};
+use transaction::Transaction;
+
+/// A store in a SQLite file. Clones share one store.
+#[derive(Clone)]
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    writer: WriterThread,
+    reader: ReaderThread,
+    hints: HintSender,
+}
+
+impl SqliteStore {
+    /// Runs one transaction on the writing thread and waits until it is durable.
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.shared.writer.call(work).await
+    }
+
+    /// Reads in one snapshot on the reading thread.
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.shared.reader.call(work).await
+    }
+}
+
+impl Store for SqliteStore {
+    fn hints(&self) -> Hints {
+        self.shared.hints.subscribe()
+    }
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").finish_non_exhaustive()
+    }
+}

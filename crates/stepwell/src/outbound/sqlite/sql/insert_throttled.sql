@@ -1,0 +1,5 @@
+-- insert_throttled: a task behind its tenant's limit.
+-- Safe: one writer; unique (run, node).
+-- Index: primary key of throttled.
+insert into throttled (group_id, number, queue, definition, losses, run, node)
+values (?1, ?2, ?3, ?4, ?5, ?6, ?7)

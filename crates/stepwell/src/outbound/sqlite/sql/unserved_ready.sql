@@ -1,0 +1,7 @@
+-- unserved_ready: ready tasks that no live worker serves.
+-- Safe: one writer at a time.
+-- Index: ready_lot, primary key of serve.
+select run, node from ready
+where not exists (
+    select 1 from serve where serve.queue = ready.queue and serve.definition = ready.definition)
+order by number

@@ -1,0 +1,4 @@
+-- update_definition: take over policies into a stored structure.
+-- Safe: one writer at a time.
+-- Index: primary key of definition.
+update definition set body = ?2 where id = ?1

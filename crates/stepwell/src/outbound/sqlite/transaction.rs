@@ -1,0 +1,93 @@
+//! One transaction, as the calls of the store see it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use rusqlite::{Connection, Params, Row};
+use stepwell_core::id::DefinitionId;
+use stepwell_core::time::Timestamp;
+
+use super::error::corrupt;
+use super::{rows, statements};
+use crate::ports::{Hint, StoreError, StoredDefinition};
+
+/// Definitions that were read before. They change only when policies do.
+pub(super) type DefinitionCache = Arc<Mutex<HashMap<DefinitionId, Arc<StoredDefinition>>>>;
+
+/// One transaction, or one call within a group of them.
+pub(super) struct Transaction<'c> {
+    pub(super) connection: &'c Connection,
+    /// The store's time of this transaction; it never goes back.
+    pub(super) now: Timestamp,
+    /// What to tell others once it is durable.
+    pub(super) earned_hints: Vec<Hint>,
+    pub(super) definitions: DefinitionCache,
+}
+
+impl Transaction<'_> {
+    /// Runs a statement that gives no rows and says how many it changed.
+    pub(super) fn run(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+        Ok(self.connection.prepare_cached(sql)?.execute(params)?)
+    }
+
+    /// The first row of a statement.
+    pub(super) fn first<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        rows.next()?.map(read).transpose()
+    }
+
+    /// All rows of a statement.
+    pub(super) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            all.push(read(row)?);
+        }
+        Ok(all)
+    }
+
+    pub(super) fn earn(&mut self, hint: Hint) {
+        if !self.earned_hints.contains(&hint) {
+            self.earned_hints.push(hint);
+        }
+    }
+
+    /// A definition, from the cache if it was read before.
+    pub(super) fn definition(&self, id: DefinitionId) -> Result<Arc<StoredDefinition>, StoreError> {
+        let found = self.find_definition(id)?;
+        found.ok_or_else(|| corrupt(format!("definition {} is missing", id.0)))
+    }
+
+    pub(super) fn find_definition(
+        &self,
+        id: DefinitionId,
+    ) -> Result<Option<Arc<StoredDefinition>>, StoreError> {
+        if let Some(known) = self.cache().get(&id) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let found = self.first(statements::READ_DEFINITION, [id.0], rows::definition)?;
+        let found = found.map(Arc::new);
+        if let Some(stored) = &found {
+            self.cache().insert(id, Arc::clone(stored));
+        }
+        Ok(found)
+    }
+
+    pub(super) fn cache(
+        &self,
+    ) -> std::sync::MutexGuard<'_, HashMap<DefinitionId, Arc<StoredDefinition>>> {
+        self.definitions.lock().expect("no holder of the lock panics")
+    }
+}

@@ -1,0 +1,150 @@
+use async_trait::async_trait;
+use rusqlite::{Row, params};
+use stepwell_core::decide::{Happening, losses_after};
+use stepwell_core::id::{Epoch, WorkerId};
+
+use super::rows::{self, count, key, node, read_token, run_key};
+use super::transaction::Transaction;
+use super::{SqliteStore, statements};
+use crate::ports::{
+    ClaimRef, HeartbeatAnswer, Hint, ReapRequest, Reaped, StoreError, WorkerRegistration, Workers,
+};
+
+#[async_trait]
+impl Workers for SqliteStore {
+    async fn register_worker(&self, registration: WorkerRegistration) -> Result<(), StoreError> {
+        self.write(move |transaction| register(transaction, &registration)).await
+    }
+
+    async fn heartbeat(
+        &self,
+        worker: &WorkerId,
+        claims: &[ClaimRef],
+    ) -> Result<HeartbeatAnswer, StoreError> {
+        let (worker, claims) = (worker.clone(), claims.to_vec());
+        self.write(move |transaction| heartbeat(transaction, &worker, &claims)).await
+    }
+
+    async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        let worker = worker.clone();
+        self.write(move |transaction| {
+            let retired =
+                transaction.first(statements::RETIRE_WORKER, [worker.as_str()], number)?;
+            let Some(no) = retired else { return Ok(()) };
+            serve_nothing(transaction, no)?;
+            if claims_of(transaction, no)?.is_empty() {
+                transaction.run(statements::BURY_WORKER, [no])?;
+            }
+            transaction.sort_by_service()?;
+            transaction.earn(Hint::Ready);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError> {
+        self.write(move |transaction| {
+            transaction.check_epoch(epoch)?;
+            reap(transaction, request)
+        })
+        .await
+    }
+}
+
+fn number(row: &Row<'_>) -> Result<i64, StoreError> {
+    Ok(row.get(0)?)
+}
+
+fn register(
+    transaction: &mut Transaction<'_>,
+    registration: &WorkerRegistration,
+) -> Result<(), StoreError> {
+    let lease = i64::try_from(registration.lease.as_micros()).unwrap_or(i64::MAX);
+    let row = params![registration.worker.as_str(), lease, transaction.now.as_micros()];
+    let no = transaction.first(statements::UPSERT_WORKER, row, number)?.unwrap_or_default();
+    serve_nothing(transaction, no)?;
+    for (turn, queue) in (0_i64..).zip(&registration.queues) {
+        transaction.run(statements::INSERT_QUEUE, params![no, turn, queue.as_str()])?;
+        for definition in &registration.definitions {
+            let row = params![no, queue.as_str(), definition.0];
+            transaction.run(statements::INSERT_SERVE, row)?;
+        }
+    }
+    transaction.sort_by_service()?;
+    transaction.earn(Hint::Ready);
+    Ok(())
+}
+
+fn serve_nothing(transaction: &Transaction<'_>, worker: i64) -> Result<(), StoreError> {
+    transaction.run(statements::CLEAR_SERVE, [worker])?;
+    transaction.run(statements::CLEAR_QUEUES, [worker])?;
+    Ok(())
+}
+
+fn heartbeat(
+    transaction: &mut Transaction<'_>,
+    worker: &WorkerId,
+    claims: &[ClaimRef],
+) -> Result<HeartbeatAnswer, StoreError> {
+    let beat = params![worker.as_str(), transaction.now.as_micros()];
+    let Some(no) = transaction.first(statements::BEAT, beat, number)? else {
+        return Ok(HeartbeatAnswer::Dead);
+    };
+    let mut lost = Vec::new();
+    for claim in claims {
+        let row = params![key(claim.run), claim.node.0, rows::token(claim.token), no];
+        if transaction.first(statements::HOLDS_OWN_CLAIM, row, |_| Ok(()))?.is_none() {
+            lost.push(*claim);
+        }
+    }
+    Ok(HeartbeatAnswer::Alive { lost })
+}
+
+fn reap(transaction: &mut Transaction<'_>, request: ReapRequest) -> Result<Reaped, StoreError> {
+    let n = i64::try_from(request.workers_max).unwrap_or(i64::MAX);
+    let silent = params![transaction.now.as_micros(), n];
+    let dead = transaction.all(statements::DEAD_WORKERS, silent, number)?;
+    let mut reaped = Reaped::default();
+    for worker in dead {
+        transaction.run(statements::BURY_WORKER, [worker])?;
+        serve_nothing(transaction, worker)?;
+        reaped.n_workers += 1;
+        reaped.n_tasks += lose(transaction, worker, request.crash_limit)?;
+    }
+    if reaped.n_workers > 0 {
+        transaction.sort_by_service()?;
+        transaction.earn(Hint::Ready);
+        transaction.earn(Hint::Claims);
+    }
+    Ok(reaped)
+}
+
+/// The claims of a worker with the losses of each task so far.
+fn claims_of(
+    transaction: &Transaction<'_>,
+    worker: i64,
+) -> Result<Vec<(ClaimRef, u32)>, StoreError> {
+    transaction.all(statements::READ_CLAIMS, [worker], |row| {
+        let (run, node, token) = (run_key(row, 0)?, node(row, 1)?, read_token(row, 2)?);
+        Ok((ClaimRef { run, node, token }, count(row, 3)?))
+    })
+}
+
+/// Takes all tasks of one dead worker from it, charged together. Says how many there were.
+fn lose(
+    transaction: &mut Transaction<'_>,
+    worker: i64,
+    crash_limit: u32,
+) -> Result<usize, StoreError> {
+    let claims = claims_of(transaction, worker)?;
+    let losses: Vec<u32> = claims.iter().map(|(_, losses)| *losses).collect();
+    for ((claim, _), losses) in claims.iter().zip(losses_after(&losses, crash_limit)) {
+        // A loss that failed the run may have cancelled the run's other tasks with it.
+        let row = params![key(claim.run), claim.node.0, rows::token(claim.token)];
+        if transaction.first(statements::HOLDS_CLAIM, row, |_| Ok(()))?.is_some() {
+            let happening = Happening::Lost { losses, crash_limit };
+            transaction.happen(claim.run, vec![(claim.node, happening)])?;
+        }
+    }
+    Ok(claims.len())
+}

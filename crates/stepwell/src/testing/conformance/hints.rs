@@ -1,0 +1,172 @@
+//! Hints: whoever waits is told to look again, by the time the call that gave reason returns.
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use super::world::{Sketch, TENANT, World};
+use crate::ports::{Hint, Hints};
+
+/// Hints as somebody receives them who has just looked.
+fn look(world: &World) -> Hints {
+    let mut hints = world.store().hints();
+    for hint in [Hint::Ready, Hint::Timers, Hint::Ended, Hint::Claims] {
+        hints.look(hint);
+    }
+    hints
+}
+
+fn is_given(hints: &mut Hints, hint: Hint) -> bool {
+    hints.given(hint).now_or_never().is_some()
+}
+
+pub(super) async fn a_start_hints_at_ready_tasks(world: &World) {
+    // FC1
+    let flow = world.define("a").await;
+    let mut hints = look(world);
+    assert!(!is_given(&mut hints, Hint::Ready));
+    world.start(&flow).await;
+    assert!(is_given(&mut hints, Hint::Ready));
+}
+
+pub(super) async fn a_completion_hints_at_children_that_became_ready(world: &World) {
+    let flow = world.define("a; b < a").await;
+    world.start(&flow).await;
+    let task = world.claim_one().await;
+    let mut hints = look(world);
+    world.complete(&task).await;
+    assert!(is_given(&mut hints, Hint::Ready));
+}
+
+pub(super) async fn a_freed_slot_hints_at_ready_tasks(world: &World) {
+    let flow = world.define("a").await;
+    world.limit(TENANT, 1).await;
+    world.start_many_for(TENANT, &flow, 2).await;
+    let task = world.claim_one().await;
+    let mut hints = look(world);
+    world.complete(&task).await;
+    assert!(is_given(&mut hints, Hint::Ready));
+}
+
+pub(super) async fn a_raised_limit_hints_at_ready_tasks(world: &World) {
+    let flow = world.define("a").await;
+    world.limit(TENANT, 1).await;
+    world.start_many_for(TENANT, &flow, 2).await;
+    let mut hints = look(world);
+    world.limit(TENANT, 2).await;
+    assert!(is_given(&mut hints, Hint::Ready));
+}
+
+pub(super) async fn a_new_worker_hints_at_tasks_that_came_back(world: &World) {
+    let flow = world.define_unserved("a").await;
+    world.start(&flow).await;
+    let mut hints = look(world);
+    world.serve(&flow).await;
+    assert!(is_given(&mut hints, Hint::Ready));
+}
+
+pub(super) async fn a_release_and_a_retry_hint_at_ready_tasks(world: &World) {
+    let flow = world.define("a * 1").await;
+    world.start(&flow).await;
+    let task = world.claim_one().await;
+    let mut hints = look(world);
+    world.release(&task).await;
+    assert!(is_given(&mut hints, Hint::Ready));
+    let task = world.claim_one().await;
+    let mut hints = look(world);
+    world.fail(&task).await;
+    assert!(is_given(&mut hints, Hint::Ready));
+}
+
+pub(super) async fn a_reaping_hints_at_ready_tasks(world: &World) {
+    let flow = world.define("a").await;
+    world.start(&flow).await;
+    let second = world.hire("second").await;
+    world.claim(&second, 1).await;
+    let mut hints = look(world);
+    world.lose(&second).await;
+    assert!(is_given(&mut hints, Hint::Ready));
+}
+
+pub(super) async fn a_sleep_hints_at_its_timer(world: &World) {
+    // FC1
+    let flow = world.define("s ~ 1s").await;
+    let mut hints = look(world);
+    world.start(&flow).await;
+    assert!(is_given(&mut hints, Hint::Timers));
+}
+
+pub(super) async fn a_delayed_retry_hints_at_its_timer(world: &World) {
+    let flow = world.define("a * 1/1s").await;
+    world.start(&flow).await;
+    let task = world.claim_one().await;
+    let mut hints = look(world);
+    world.fail(&task).await;
+    assert!(is_given(&mut hints, Hint::Timers));
+}
+
+pub(super) async fn a_fired_timer_hints_at_what_became_ready(world: &World) {
+    let flow = world.define("s ~ 1s; b < s; a * 1/1s").await;
+    world.start(&flow).await;
+    world.fail(&world.claim_one().await).await;
+    world.pass(Duration::from_secs(1));
+    for _ in 0..2 {
+        let mut hints = look(world);
+        assert_eq!(world.fire_up_to(1).await.n_fired, 1);
+        assert!(is_given(&mut hints, Hint::Ready));
+    }
+}
+
+pub(super) async fn the_end_of_a_run_is_hinted_at(world: &World) {
+    // R22
+    let flow = world.define("a; b < a").await;
+    world.start(&flow).await;
+    let gone = world.start(&flow).await;
+    let mut hints = look(world);
+    world.cancel(&gone).await;
+    assert!(is_given(&mut hints, Hint::Ended));
+    assert_eq!(world.step().await, "a");
+    let mut hints = look(world);
+    assert_eq!(world.step().await, "b");
+    assert!(is_given(&mut hints, Hint::Ended));
+}
+
+pub(super) async fn a_sleep_that_ends_a_run_hints_at_the_end(world: &World) {
+    // R22
+    let flow = world.define("s ~ 1s").await;
+    world.start(&flow).await;
+    world.pass(Duration::from_secs(1));
+    let mut hints = look(world);
+    world.fire().await;
+    assert!(is_given(&mut hints, Hint::Ended));
+}
+
+pub(super) async fn claims_that_were_taken_are_hinted_at(world: &World) {
+    // L12
+    let flow = world.define("a").await;
+    let run = world.start(&flow).await;
+    world.claim_one().await;
+    let mut hints = look(world);
+    world.cancel(&run).await;
+    assert!(is_given(&mut hints, Hint::Claims));
+}
+
+pub(super) async fn claims_taken_by_a_run_that_fails_fast_are_hinted_at(world: &World) {
+    let flow = world.define(Sketch::from("a; b").fail_fast()).await;
+    world.start(&flow).await;
+    let roots = world.claim_all().await;
+    let mut hints = look(world);
+    world.fail(roots.of("a")).await;
+    assert!(is_given(&mut hints, Hint::Claims));
+}
+
+pub(super) async fn a_hint_given_between_looking_and_waiting_is_not_lost(world: &World) {
+    // FC1
+    let flow = world.define("a").await;
+    let mut first = look(world);
+    let mut second = first.clone();
+    world.start(&flow).await;
+    assert!(is_given(&mut first, Hint::Ready));
+    assert!(!is_given(&mut first, Hint::Ready), "it was seen");
+    assert!(is_given(&mut second, Hint::Ready), "each receiver has its own");
+}

@@ -1,0 +1,30 @@
+//! S19: the log tells the same story as the tables, without a gap.
+
+use stepwell_core::id::Node;
+use stepwell_core::run::{RunLog, TaskRow, TaskState, fold, read_log};
+
+use super::Findings;
+
+pub(super) fn check(log: &RunLog, tasks: &[TaskRow], findings: &mut Findings) {
+    let mut open: Vec<&TaskRow> = log.open.iter().collect();
+    open.sort_by_key(|task| task.node);
+    let is_open = |task: &&TaskRow| !task.state().is_terminal();
+    let expected: Vec<&TaskRow> = tasks.iter().filter(is_open).collect();
+    findings.expect(open == expected, || "the log's open tasks are not the table's".to_owned());
+    let events = read_log(log);
+    let n_numbered = events.iter().filter(|event| event.number.is_some()).count() as u64;
+    findings.expect(log.run.next_event == n_numbered + 1, || {
+        format!("the next event is {}, but {n_numbered} are written", log.run.next_event)
+    });
+    let (end, states) = match fold(&events) {
+        Ok(folded) => folded,
+        Err(error) => return findings.add(format!("its log cannot be folded: {error:?}")),
+    };
+    findings
+        .expect(end == log.run.status, || format!("it is {}, its log says {end}", log.run.status));
+    let folded = |node: &Node| states.get(node).copied().unwrap_or(TaskState::Pending);
+    for task in tasks.iter().filter(|task| task.state() != folded(&task.node)) {
+        let (node, state) = (task.node, task.state());
+        findings.add(format!("task {node:?} is {state}, its log says {}", folded(&node)));
+    }
+}

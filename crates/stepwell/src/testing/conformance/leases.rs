@@ -1,0 +1,343 @@
+//! Leases: workers live by heartbeats, and the work of the dead comes back.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use stepwell_core::failure::FailureKind;
+use stepwell_core::id::Queue;
+use stepwell_core::run::RunStatus;
+
+use super::world::{
+    CRASH_LIMIT, LEASE, Run, Sketch, TENANT, WORKER, World, completed, step_of, worker,
+};
+use crate::ports::{ClaimAnswer, ClaimRef, CommitAnswer, HeartbeatAnswer, ReapRequest};
+
+const TICK: Duration = Duration::from_micros(1);
+
+/// A claimed task is lost with its worker, alone, so many times.
+async fn lose_alone(world: &World, times: u32) {
+    for n in 0..times {
+        let unlucky = world.hire(&format!("unlucky-{n}")).await;
+        assert_eq!(world.claim(&unlucky, 1).await.len(), 1);
+        world.lose(&unlucky).await;
+    }
+}
+
+pub(super) async fn a_worker_is_reaped_only_after_a_full_lease(world: &World) {
+    // L4, FA1
+    let flow = world.define("a").await;
+    let run = world.start(&flow).await;
+    world.claim_one().await;
+    world.pass(LEASE);
+    let reaped = world.unchanged_by(world.reap()).await;
+    assert_eq!((reaped.n_workers, reaped.n_tasks), (0, 0));
+    world.pass(TICK);
+    let reaped = world.reap().await;
+    assert_eq!((reaped.n_workers, reaped.n_tasks), (1, 1));
+    assert_eq!(world.states(&run).await, "a QUEUED");
+}
+
+pub(super) async fn a_heartbeat_renews_the_lease(world: &World) {
+    let flow = world.define("a").await;
+    world.start(&flow).await;
+    let task = world.claim_one().await;
+    for _ in 0..5 {
+        world.pass(LEASE.saturating_sub(TICK));
+        assert_eq!(world.beat(&worker(WORKER), &[task.claim]).await, []);
+        assert_eq!(world.reap().await.n_workers, 0);
+    }
+    world.complete(&task).await;
+}
+
+pub(super) async fn every_worker_has_a_lease_of_its_own(world: &World) {
+    let flow = world.define("a").await;
+    let (queues, flows) = (vec![Queue::default_queue()], vec![flow.0.id]);
+    let short = world.register("short", queues.clone(), flows.clone(), LEASE / 3).await;
+    let long = world.register("long", queues, flows, LEASE * 10).await;
+    world.pass(LEASE / 3 + TICK);
+    assert_eq!(world.reap().await.n_workers, 1);
+    assert_eq!(world.try_beat(&short, &[]).await, HeartbeatAnswer::Dead);
+    world.pass(LEASE * 9);
+    world.reap().await;
+    assert_eq!(world.beat(&long, &[]).await, []);
+}
+
+pub(super) async fn a_heartbeat_lists_claims_of_a_cancelled_run(world: &World) {
+    // L12
+    let flow = world.define("a").await;
+    let (gone, kept) = (world.start(&flow).await, world.start(&flow).await);
+    let batch = world.claim_all().await;
+    let claims: Vec<ClaimRef> = batch.iter().map(|task| task.claim).collect();
+    assert_eq!(world.beat(&worker(WORKER), &claims).await, []);
+    world.cancel(&gone).await;
+    let lost = world.beat(&worker(WORKER), &claims).await;
+    assert_eq!(lost.iter().map(|claim| claim.run).collect::<Vec<_>>(), [gone.key]);
+    assert_eq!(world.status(&kept).await, RunStatus::Running);
+}
+
+pub(super) async fn a_heartbeat_lists_claims_that_moved_on(world: &World) {
+    // FA2
+    let flow = world.define("a * 3").await;
+    world.start(&flow).await;
+    let old = world.claim_one().await;
+    world.fail(&old).await;
+    let new = world.claim_one().await;
+    let lost = world.beat(&worker(WORKER), &[old.claim, new.claim]).await;
+    assert_eq!(lost, [old.claim]);
+}
+
+pub(super) async fn a_heartbeat_of_one_worker_does_not_keep_the_claims_of_another(world: &World) {
+    // FA2
+    let flow = world.define("a").await;
+    world.start(&flow).await;
+    let second = world.hire("second").await;
+    let task = world.claim_one().await;
+    assert_eq!(world.beat(&second, &[task.claim]).await, [task.claim]);
+    world.pass(LEASE);
+    world.beat(&second, &[task.claim]).await;
+    world.pass(TICK);
+    assert_eq!(world.reap().await.n_tasks, 1);
+}
+
+pub(super) async fn a_dead_workers_heartbeat_says_so_and_changes_nothing(world: &World) {
+    let flow = world.define("a").await;
+    world.start(&flow).await;
+    let task = world.claim_one().await;
+    assert_eq!(world.try_beat(&worker("stranger"), &[]).await, HeartbeatAnswer::Dead);
+    let (dead, claims) = (worker(WORKER), [task.claim]);
+    world.lose(&dead).await;
+    let answer = world.unchanged_by(world.try_beat(&dead, &claims)).await;
+    assert_eq!(answer, HeartbeatAnswer::Dead);
+}
+
+pub(super) async fn work_of_a_dead_worker_goes_to_another(world: &World) {
+    // L4, R14: a step without retries survives.
+    let flow = world.define("a; b < a").await;
+    let run = world.start(&flow).await;
+    let second = world.hire("second").await;
+    world.claim(&second, 1).await;
+    world.lose(&second).await;
+    let task = world.task(&run, "a").await;
+    assert_eq!((task.attempt, task.failures, task.losses), (1, 0, 1));
+    assert_eq!(world.claim_one().await.attempt, 2);
+}
+
+pub(super) async fn a_worker_without_claims_is_reaped_too(world: &World) {
+    world.define("a").await;
+    let idle = world.hire("idle").await;
+    let reaped = world.lose(&idle).await;
+    assert_eq!(reaped.n_tasks, 0);
+    assert_eq!(world.try_beat(&idle, &[]).await, HeartbeatAnswer::Dead);
+}
+
+pub(super) async fn workers_are_reaped_so_many_at_a_time(world: &World) {
+    // FA11: those left over come in the next round.
+    let flow = world.define("a").await;
+    world.start_many_for(TENANT, &flow, 5).await;
+    for n in 0..5 {
+        let unlucky = world.hire(&format!("unlucky-{n}")).await;
+        world.claim(&unlucky, 1).await;
+    }
+    world.pass(LEASE);
+    world.beat(&worker(WORKER), &[]).await;
+    world.pass(TICK);
+    for expected in [2, 2, 1, 0] {
+        let reaped = world.reap_up_to(2).await;
+        assert_eq!((reaped.n_workers, reaped.n_tasks), (expected, expected));
+    }
+    assert_eq!(world.claim_all().await.len(), 5);
+}
+
+pub(super) async fn two_reapings_at_the_same_moment_charge_a_loss_once(world: &World) {
+    // FA1, FA4
+    let flow = world.define("a").await;
+    let run = world.start(&flow).await;
+    world.claim_one().await;
+    world.pass(LEASE + TICK);
+    let epoch = world.lead().await;
+    let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10 };
+    let reapings = (0..4).map(|_| world.store().reap(epoch, request));
+    let reaped = join_all(reapings).await.into_iter().map(|reaped| reaped.expect("reap").n_tasks);
+    assert_eq!(reaped.sum::<usize>(), 1);
+    world.check().await;
+    assert_eq!(world.task(&run, "a").await.losses, 1);
+}
+
+pub(super) async fn claims_of_a_worker_that_left_are_reaped_at_once(world: &World) {
+    let flow = world.define("a").await;
+    let run = world.start(&flow).await;
+    let second = world.hire("second").await;
+    world.claim(&second, 1).await;
+    world.dismiss(&second).await;
+    assert_eq!(world.states(&run).await, "a RUNNING");
+    assert_eq!(world.reap().await.n_tasks, 1);
+    assert_eq!(world.states(&run).await, "a QUEUED");
+}
+
+pub(super) async fn a_worker_that_left_may_still_commit_what_it_holds(world: &World) {
+    let flow = world.define("a").await;
+    let run = world.start(&flow).await;
+    let second = world.hire("second").await;
+    let batch = world.claim(&second, 1).await;
+    world.dismiss(&second).await;
+    world.complete(&batch[0]).await;
+    assert_eq!(world.status(&run).await, RunStatus::Completed);
+    assert_eq!(world.reap().await.n_tasks, 0);
+}
+
+pub(super) async fn a_worker_that_registers_again_keeps_its_claims(world: &World) {
+    let flow = world.define("a").await;
+    world.start(&flow).await;
+    let task = world.claim_one().await;
+    world.hire(WORKER).await;
+    assert_eq!(world.beat(&worker(WORKER), &[task.claim]).await, []);
+    world.complete(&task).await;
+}
+
+pub(super) async fn a_released_task_is_not_charged(world: &World) {
+    // R12, S9
+    let flow = world.define("a").await;
+    let run = world.start(&flow).await;
+    for expected in 1..=5 {
+        let task = world.claim_one().await;
+        assert_eq!(task.attempt, expected);
+        world.release(&task).await;
+    }
+    let task = world.task(&run, "a").await;
+    assert_eq!((task.failures, task.losses), (0, 0));
+    assert_eq!(world.states(&run).await, "a QUEUED");
+}
+
+pub(super) async fn a_task_that_loses_too_many_workers_fails_with_that_reason(world: &World) {
+    // R14, FA10, S9
+    let flow = world.define("a * 99; b < a").await;
+    let run = world.start(&flow).await;
+    lose_alone(world, CRASH_LIMIT).await;
+    assert_eq!(world.states(&run).await, "a FAILED, b CANCELLED");
+    let failure = world.row(&run).await.failure.expect("the run says why");
+    assert_eq!((failure.step.as_str(), failure.attempt), ("a", CRASH_LIMIT));
+    assert_eq!(failure.failure.kind, FailureKind::Crashed);
+    assert_eq!(world.status(&run).await, RunStatus::Failed);
+}
+
+pub(super) async fn tasks_lost_together_become_suspects_and_no_more(world: &World) {
+    // R14, FA10
+    let flow = world.define("a; b").await;
+    let run = world.start(&flow).await;
+    for (n, expected) in [1, 2].into_iter().enumerate() {
+        let unlucky = world.hire(&format!("unlucky-{n}")).await;
+        assert_eq!(world.claim(&unlucky, 2).await.len(), 2);
+        world.lose(&unlucky).await;
+        assert_eq!(world.task(&run, "a").await.losses, expected);
+        assert_eq!(world.task(&run, "b").await.losses, expected);
+    }
+}
+
+/// Starts runs of one task each, and makes suspects of them.
+async fn suspects(world: &World, n: usize) -> Vec<Run> {
+    let flow = world.define("a").await;
+    let runs = world.start_many_for(TENANT, &flow, n).await;
+    for round in 1..CRASH_LIMIT {
+        let unlucky = world.hire(&format!("unlucky-{round}")).await;
+        assert_eq!(world.claim(&unlucky, n).await.len(), n);
+        world.lose(&unlucky).await;
+    }
+    runs
+}
+
+pub(super) async fn a_worker_gets_one_suspect_at_a_time(world: &World) {
+    // R14, FA10
+    suspects(world, 3).await;
+    let plain = world.define("b").await;
+    world.start_many_for(TENANT, &plain, 2).await;
+    let batch = world.claim_all().await;
+    let n_suspects = batch.iter().filter(|task| task.is_suspect).count();
+    assert_eq!((batch.len(), n_suspects), (3, 1));
+    assert_eq!(batch.of("a").attempt, CRASH_LIMIT);
+    assert!(batch.of("a").is_suspect && !batch.of("b").is_suspect);
+}
+
+pub(super) async fn a_worker_that_holds_a_suspect_gets_no_other(world: &World) {
+    // R14, FA10
+    suspects(world, 2).await;
+    let plain = world.define("b").await;
+    world.start(&plain).await;
+    let mut request = world.claim_request(&worker(WORKER), 10);
+    request.suspect = false;
+    let answer = world.store().claim(request).await;
+    let Ok(ClaimAnswer::Claimed { tasks, .. }) = answer else { panic!("{answer:?}") };
+    assert_eq!(tasks.iter().map(step_of).collect::<Vec<_>>(), ["b"]);
+}
+
+pub(super) async fn a_suspect_lost_in_company_is_charged_alone(world: &World) {
+    // R14, FA10
+    let runs = suspects(world, 1).await;
+    let plain = world.define("b").await;
+    let bystander = world.start(&plain).await;
+    let second = world.hire("second").await;
+    assert_eq!(world.claim(&second, 10).await.len(), 2);
+    world.lose(&second).await;
+    assert_eq!(world.states(&runs[0]).await, "a FAILED");
+    assert_eq!(world.states(&bystander).await, "b QUEUED");
+    assert_eq!(world.task(&bystander, "b").await.losses, 0);
+}
+
+pub(super) async fn a_suspect_that_completes_is_cleared(world: &World) {
+    let runs = suspects(world, 3).await;
+    for _ in &runs {
+        world.step().await;
+    }
+    for run in &runs {
+        assert_eq!(world.status(run).await, RunStatus::Completed);
+    }
+}
+
+pub(super) async fn a_poison_task_fails_and_those_beside_it_complete(world: &World) {
+    // R14, FA10
+    let flow = world.define("a; poison; b; c").await;
+    let run = world.start(&flow).await;
+    let mut n_deaths = 0;
+    for n in 0..20 {
+        let next = world.hire(&format!("worker-{n}")).await;
+        let batch = world.claim(&next, 10).await;
+        if batch.iter().any(|task| step_of(task) == "poison") {
+            n_deaths += 1;
+            world.lose(&next).await;
+        } else {
+            world.complete_together(&batch).await;
+            world.dismiss(&next).await;
+        }
+    }
+    let expected = "a COMPLETED, poison FAILED, b COMPLETED, c COMPLETED";
+    assert_eq!(world.states(&run).await, expected);
+    assert_eq!(n_deaths, CRASH_LIMIT);
+}
+
+pub(super) async fn a_loss_that_ends_a_run_takes_what_died_beside_it_along(world: &World) {
+    // Both die with one worker; the suspect's end cancels the other before its own loss counts.
+    let flow = world.define(Sketch::from("a; s ~ 1h; b < s").fail_fast()).await;
+    let run = world.start(&flow).await;
+    lose_alone(world, CRASH_LIMIT - 1).await;
+    world.pass(Duration::from_hours(1));
+    world.fire().await;
+    let unlucky = world.hire("unlucky").await;
+    assert_eq!(world.claim(&unlucky, 2).await.len(), 2);
+    world.beat(&worker(WORKER), &[]).await;
+    world.lose(&unlucky).await;
+    assert_eq!(world.states(&run).await, "a FAILED, s COMPLETED, b CANCELLED");
+    assert_eq!(world.task(&run, "b").await.losses, 0);
+}
+
+pub(super) async fn a_zombies_commit_is_refused_after_its_task_was_reaped(world: &World) {
+    // FA2, S6
+    let flow = world.define("a").await;
+    world.start(&flow).await;
+    let task = world.claim_one().await;
+    world.pass(LEASE + TICK);
+    // Silent for too long, but nobody has taken its work yet: it still holds the task.
+    let second = world.hire("second").await;
+    assert!(world.claim(&second, 1).await.is_empty());
+    world.reap().await;
+    let answer = world.unchanged_by(world.commit_one(&task, completed())).await;
+    assert_eq!(answer, CommitAnswer::NotMine);
+}

@@ -1,0 +1,180 @@
+//! Parking: tasks that no live worker serves stand in nobody's way until one does.
+
+use std::time::Duration;
+
+use stepwell_core::run::{RunStatus, TaskState};
+
+use super::world::{Flow, Run, Sketch, TENANT, WORKER, World, worker};
+use crate::ports::TaskPlace;
+
+/// Whether a task waits for a worker that serves it.
+async fn is_parked(world: &World, run: &Run, step: &str) -> bool {
+    world.place(run, step).await == Some(TaskPlace::Parked)
+}
+
+async fn is_ready(world: &World, run: &Run, step: &str) -> bool {
+    matches!(world.place(run, step).await, Some(TaskPlace::Ready(..)))
+}
+
+/// A workflow that one worker serves, and a run of it.
+async fn served_by(world: &World, name: &str) -> (Flow, Run, stepwell_core::id::WorkerId) {
+    let flow = world.define_unserved("a").await;
+    let worker = world.hire_for(name, &["default"], &[&flow]).await;
+    let run = world.start(&flow).await;
+    (flow, run, worker)
+}
+
+pub(super) async fn a_task_that_nobody_serves_is_parked(world: &World) {
+    // FE3
+    let flow = world.define_unserved("a").await;
+    let run = world.start(&flow).await;
+    assert!(is_parked(world, &run, "a").await);
+    assert_eq!(world.task(&run, "a").await.state(), TaskState::Queued);
+    let view = world.tenant_view(TENANT).await;
+    assert_eq!((view.n_ready, view.n_parked), (0, 1));
+    world.define("other").await;
+    assert!(world.claim_all().await.is_empty());
+}
+
+pub(super) async fn a_parked_task_comes_back_when_a_worker_registers(world: &World) {
+    // FE3
+    let flow = world.define_unserved("a").await;
+    let run = world.start(&flow).await;
+    world.serve(&flow).await;
+    assert!(is_ready(world, &run, "a").await);
+    assert_eq!(world.claim_one().await.attempt, 1);
+}
+
+pub(super) async fn a_ready_task_is_parked_when_its_last_worker_leaves(world: &World) {
+    let (_, run, only) = served_by(world, "only").await;
+    assert!(is_ready(world, &run, "a").await);
+    world.dismiss(&only).await;
+    assert!(is_parked(world, &run, "a").await);
+}
+
+pub(super) async fn a_ready_task_is_parked_when_its_last_worker_dies(world: &World) {
+    let (flow, run, only) = served_by(world, "only").await;
+    world.lose(&only).await;
+    assert!(is_parked(world, &run, "a").await);
+    world.hire_for("next", &["default"], &[&flow]).await;
+    assert!(is_ready(world, &run, "a").await);
+}
+
+pub(super) async fn a_ready_task_stays_while_another_worker_serves_it(world: &World) {
+    let (flow, run, first) = served_by(world, "first").await;
+    let second = world.hire_for("second", &["default"], &[&flow]).await;
+    world.dismiss(&first).await;
+    assert!(is_ready(world, &run, "a").await);
+    world.dismiss(&second).await;
+    assert!(is_parked(world, &run, "a").await);
+}
+
+pub(super) async fn a_worker_that_registers_with_less_parks_the_rest(world: &World) {
+    let (flow, run, only) = served_by(world, "only").await;
+    let other = world.define_unserved("b").await;
+    world.hire_for(only.as_str(), &["default"], &[&other]).await;
+    assert!(is_parked(world, &run, "a").await);
+    world.hire_for(only.as_str(), &["default"], &[&other, &flow]).await;
+    assert!(is_ready(world, &run, "a").await);
+}
+
+pub(super) async fn a_worker_of_another_queue_does_not_serve_a_task(world: &World) {
+    let flow = world.define_unserved("a @ slow; b").await;
+    world.hire_for("default-only", &["default"], &[&flow]).await;
+    let run = world.start(&flow).await;
+    assert!(is_parked(world, &run, "a").await);
+    assert!(is_ready(world, &run, "b").await);
+    world.hire_for("slow-only", &["slow"], &[&flow]).await;
+    assert!(is_ready(world, &run, "a").await);
+}
+
+pub(super) async fn children_that_nobody_serves_are_parked_when_they_become_ready(world: &World) {
+    let flow = world.define_unserved("a; b @ rare < a").await;
+    let plain = world.hire_for("plain", &["default"], &[&flow]).await;
+    let run = world.start(&flow).await;
+    let batch = world.claim(&plain, 5).await;
+    world.complete_together(&batch).await;
+    assert!(is_parked(world, &run, "b").await);
+}
+
+pub(super) async fn a_retry_that_nobody_serves_is_parked_when_it_is_due(world: &World) {
+    let flow = world.define_unserved("a * 1/10s").await;
+    let only = world.hire_for("only", &["default"], &[&flow]).await;
+    let run = world.start(&flow).await;
+    world.fail(&world.claim(&only, 1).await[0]).await;
+    world.dismiss(&only).await;
+    world.pass(Duration::from_secs(10));
+    world.fire().await;
+    assert!(is_parked(world, &run, "a").await);
+}
+
+pub(super) async fn parking_is_not_charged(world: &World) {
+    // FE3
+    let (flow, run, first) = served_by(world, "first").await;
+    world.dismiss(&first).await;
+    world.hire_for("second", &["default"], &[&flow]).await;
+    let task = world.task(&run, "a").await;
+    assert_eq!((task.attempt, task.failures, task.losses), (0, 0, 0));
+    assert_eq!(world.trail(&run).await, "RUN_STARTED, (a QUEUED)");
+}
+
+pub(super) async fn a_parked_task_can_be_cancelled(world: &World) {
+    let flow = world.define_unserved("a; b").await;
+    let run = world.start(&flow).await;
+    world.cancel(&run).await;
+    assert_eq!(world.status(&run).await, RunStatus::Cancelled);
+    assert_eq!(world.tenant_view(TENANT).await.n_parked, 0);
+    world.serve(&flow).await;
+    assert!(world.claim_all().await.is_empty());
+}
+
+pub(super) async fn parked_tasks_take_no_slots_of_their_tenant(world: &World) {
+    // R26
+    let unserved = world.define_unserved("a").await;
+    let flow = world.define("b").await;
+    world.limit(TENANT, 1).await;
+    world.start_many_for(TENANT, &unserved, 3).await;
+    world.start(&flow).await;
+    assert_eq!(world.claim_all().await.steps(), "b");
+}
+
+pub(super) async fn parked_tasks_come_back_within_the_limit(world: &World) {
+    // R26, S15
+    let flow = world.define_unserved("a").await;
+    world.limit(TENANT, 2).await;
+    world.start_many_for(TENANT, &flow, 5).await;
+    world.serve(&flow).await;
+    let view = world.tenant_view(TENANT).await;
+    assert_eq!((view.n_ready, view.n_throttled, view.n_parked), (2, 3, 0));
+    for _ in 0..5 {
+        world.step().await;
+    }
+}
+
+pub(super) async fn a_line_that_was_parked_does_not_overtake_others(world: &World) {
+    // DESIGN: it comes back stamped anew.
+    let unserved = world.define_unserved("late").await;
+    let flow = world.define("a").await;
+    world.start_many_for("patient", &unserved, 20).await;
+    world.start_many_for("steady", &flow, 60).await;
+    for _ in 0..30 {
+        world.pass(Duration::from_millis(20));
+        world.claim_one().await;
+    }
+    world.serve(&unserved).await;
+    let next = world.claim(&worker(WORKER), 20).await.tenants();
+    let n_steady = next.matches("steady").count();
+    assert!((9..=11).contains(&n_steady), "{next}");
+}
+
+pub(super) async fn the_failure_handler_is_parked_like_any_task(world: &World) {
+    // R20
+    let flow = world.define_unserved(Sketch::from("a @ slow").on_failure()).await;
+    let slow = world.hire_for("slow", &["slow"], &[&flow]).await;
+    let run = world.start(&flow).await;
+    world.fail(&world.claim(&slow, 1).await[0]).await;
+    assert!(is_parked(world, &run, "on_failure").await);
+    world.serve(&flow).await;
+    assert_eq!(world.drain().await, "on_failure");
+    assert_eq!(world.status(&run).await, RunStatus::Failed);
+}
