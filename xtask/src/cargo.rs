@@ -32,10 +32,19 @@ impl Step {
 
 /// Runs the steps in order and fails if any of them did.
 pub(crate) fn run_steps(root: &Path, steps: &[Step]) -> Result<(), Failure> {
+    run_steps_with(root, steps, &[])
+}
+
+/// As [`run_steps`], with more in the environment of each.
+pub(crate) fn run_steps_with(
+    root: &Path,
+    steps: &[Step],
+    environment: &[(&str, String)],
+) -> Result<(), Failure> {
     let mut failed = Vec::new();
     for (position, step) in steps.iter().enumerate() {
         eprintln!("==> [{}/{}] cargo {}", position + 1, steps.len(), step.arguments);
-        let (succeeded, elapsed) = run_step(root, step);
+        let (succeeded, elapsed) = run_step(root, step, environment);
         let verdict = if succeeded { "ok" } else { "FAILED" };
         eprintln!("==> {verdict} after {:.1} s", elapsed.as_secs_f64());
         if !succeeded {
@@ -59,10 +68,13 @@ pub(crate) fn has_subcommand(root: &Path, name: &str) -> bool {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a developer wants to see real elapsed time")]
-fn run_step(root: &Path, step: &Step) -> (bool, Duration) {
+fn run_step(root: &Path, step: &Step, environment: &[(&str, String)]) -> (bool, Duration) {
     let started = Instant::now();
-    let status =
-        cargo(root).args(step.arguments.split(' ')).envs(step.environment.iter().copied()).status();
+    let status = cargo(root)
+        .args(step.arguments.split(' '))
+        .envs(step.environment.iter().copied())
+        .envs(environment.iter().map(|(name, value)| (*name, value)))
+        .status();
     let succeeded = match status {
         Ok(status) => status.success(),
         Err(error) => {

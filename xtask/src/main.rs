@@ -7,6 +7,7 @@
 mod cargo;
 mod ci;
 mod lint;
+mod postgres;
 mod test;
 mod tidy;
 

@@ -39,9 +39,9 @@ codes! {
     BadPolicy = 6,
     /// A configuration value makes no sense.
     BadConfig = 7,
-    /// A payload is larger or deeper than allowed.
+    /// A payload is larger than allowed.
     PayloadTooLarge = 8,
-    /// A value cannot be written by the codec.
+    /// A value cannot be written by the codec, or is nested too deep to be read back.
     NotSerialisable = 9,
     /// A stored payload does not fit the type it is read as.
     DoesNotFit = 10,
@@ -71,7 +71,7 @@ codes! {
     FairnessLimit = 22,
     /// A version was registered before with another structure.
     VersionConflict = 23,
-    /// A blocking call was made inside an async context.
+    /// A blocking call was made inside an async context, or an async one outside of a runtime.
     BlockingInAsync = 24,
     /// The step was skipped, so it has no output.
     StepSkipped = 25,

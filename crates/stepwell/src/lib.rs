@@ -17,8 +17,11 @@ pub use api::{
     StartAndWait, StepBuilder, StepError, StepRef, TaskStatus, Workflow, WorkflowRef, blocking,
 };
 pub use engine::{Config, Error};
+pub use erased_serde;
 pub use error_codes::explain;
 pub use outbound::memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use outbound::postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use outbound::sqlite::{SqliteOptions, SqliteStore};
 pub use ports::{RunFilter, RunPage, TenantSettings, TenantView};
@@ -30,3 +33,18 @@ pub use stepwell_core::retry::Retry;
 pub use stepwell_core::run::{AttemptState, EventKind, RunFailure, RunStatus, TaskState};
 pub use stepwell_core::time::Timestamp;
 pub use worker::StopReport;
+
+/// Runs the examples in the documents.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../../docs/concepts.md")]
+    struct Concepts;
+    #[doc = include_str!("../../../docs/configuration.md")]
+    struct Configuration;
+    #[doc = include_str!("../../../docs/stores.md")]
+    struct Stores;
+    #[doc = include_str!("../../../docs/testing.md")]
+    struct Testing;
+    #[doc = include_str!("../../../docs/writing-workflows.md")]
+    struct WritingWorkflows;
+}

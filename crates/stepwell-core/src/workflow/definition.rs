@@ -33,7 +33,7 @@ pub struct Definition {
 pub struct WorkflowPolicy {
     /// Whether a failed task cancels everything else of the run.
     pub fail_fast: bool,
-    /// Whether a failure handler runs before the run is failed.
+    /// Whether a failure handler runs before the run is failed. It counts as structure as well.
     pub on_failure: bool,
     /// The step whose output is the run's.
     pub output: Option<OutputRule>,
@@ -137,9 +137,11 @@ impl Definition {
         self.step_policy(node).map_or(Retry::never(), |policy| policy.retry)
     }
 
-    /// The queue a node's tasks wait in.
+    /// The queue a node's tasks wait in. Tasks the engine inserts wait where the first step
+    /// does, since whoever serves the workflow serves that queue.
     #[must_use]
     pub fn queue(&self, node: Node) -> Queue {
-        self.step_policy(node).map_or_else(Queue::default_queue, |policy| policy.queue.clone())
+        let policy = self.step_policy(node).or(self.policy.steps.first());
+        policy.map_or_else(Queue::default_queue, |policy| policy.queue.clone())
     }
 }

@@ -98,7 +98,7 @@ impl Draft {
         let graph = Graph::new(nodes.collect());
         validate::acyclic(&graph)?;
         Ok(Definition {
-            signature: Signature::of(&self.workflow, &graph),
+            signature: Signature::of(&self.workflow, &graph, self.on_failure),
             workflow: self.workflow,
             version: self.version,
             graph,

@@ -1,6 +1,6 @@
 //! The digest of a workflow's structure.
 //!
-//! Names, kinds and edges count; policies do not, and neither does the order of declaration, so
+//! Names, kinds, edges and whether there is a failure handler count; policies do not, and neither does the order of declaration, so
 //! that moving a line in the source is no new version.
 
 use alloc::string::{String, ToString};
@@ -18,11 +18,13 @@ use crate::id::Node;
 pub struct Signature(pub [u8; 32]);
 
 impl Signature {
-    /// The signature of a workflow's graph.
+    /// The signature of a workflow's graph. A failure handler is a task of its own, so a program
+    /// without it has another structure and is not handed such runs.
     #[must_use]
-    pub fn of(workflow: &str, graph: &Graph) -> Self {
+    pub fn of(workflow: &str, graph: &Graph, on_failure: bool) -> Self {
         let mut sha = Sha256::new();
         put(&mut sha, workflow);
+        sha.update([u8::from(on_failure)]);
         let mut nodes: Vec<Node> = graph.nodes().collect();
         nodes.sort_by_key(|node| graph.name(*node));
         for node in nodes {

@@ -42,11 +42,17 @@ fn policies_do_not_count() {
     let draft = Draft {
         version: Some(7),
         fail_fast: true,
-        on_failure: true,
         output: Some(OutputRule { node: Node(1), required: true }),
         ..draft([a, step("b", &["a"])])
     };
     assert_eq!(draft.resolve().expect("a good draft").signature, plain);
+}
+
+#[test]
+fn a_failure_handler_counts_because_it_is_a_task_of_its_own() {
+    let plain = signature([step("a", &[])]);
+    let handled = Draft { on_failure: true, ..draft([step("a", &[])]) };
+    assert_ne!(handled.resolve().expect("a good draft").signature, plain);
 }
 
 #[test]
@@ -120,7 +126,7 @@ fn signature_of(nodes: &BTreeSet<(String, BTreeSet<String>)>) -> Signature {
         kind: NodeKind::Step,
         parents: parents.iter().map(edge).collect(),
     };
-    Signature::of("w", &Graph::new(nodes.iter().map(graph_node).collect()))
+    Signature::of("w", &Graph::new(nodes.iter().map(graph_node).collect()), false)
 }
 
 proptest! {

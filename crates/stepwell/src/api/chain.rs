@@ -79,6 +79,12 @@ impl<'w, I, S> ChainBuilder<'w, I, S> {
         self
     }
 
+    /// How long an execution may go without `ctx.heartbeat()` before it counts as hung.
+    pub fn heartbeat_timeout(mut self, timeout: Duration) -> Self {
+        self.declared.policy.heartbeat_timeout = Some(timeout);
+        self
+    }
+
     /// The queue its tasks wait in.
     pub fn queue(mut self, queue: &str) -> Self {
         self.declared.queue_given = Some(queue.to_owned());

@@ -157,6 +157,11 @@ impl Engine {
         self.inner.worker.as_ref().map_or(0, |worker| worker.held.len())
     }
 
+    /// Stops with the grace period of the configuration.
+    pub async fn stop_gracefully(&self) -> StopReport {
+        self.stop(self.inner.parts.config.grace).await
+    }
+
     /// Stops: claims nothing more, drains running steps for up to `grace` while heartbeats go
     /// on, hands back what has really stopped, gives up leadership, and closes. Calls after it
     /// are refused with `SW0015`. Stopping twice is harmless.

@@ -25,6 +25,7 @@ pub(crate) type ReadOutput<O> = fn(&dyn Codec, Option<&Payload>) -> Result<O, Er
 
 const WHAT: &str = "the run's output";
 
+#[expect(clippy::unnecessary_wraps, reason = "one of several readers with one signature")]
 pub(super) fn read_nothing(_: &dyn Codec, _: Option<&Payload>) -> Result<(), Error> {
     Ok(())
 }
@@ -177,10 +178,13 @@ impl<O> Run<O> {
     pub async fn result_within(&self, timeout: Duration) -> Result<O, Error> {
         tokio::select! {
             biased;
-            result = self.result() => result,
-            () = self.inner.parts.clock.sleep(timeout) => {
-                Err(Error::WaitTimedOut { run: self.id.clone(), waited: timeout })
-            }
+            result = self.result() => return result,
+            () = self.inner.parts.clock.sleep(timeout) => {}
+        }
+        // It may have ended a moment ago, with the news still on its way.
+        match self.end_so_far().await? {
+            Some(status) => self.read_result(status).await,
+            None => Err(Error::WaitTimedOut { run: self.id.clone(), waited: timeout }),
         }
     }
 
@@ -198,11 +202,13 @@ impl<O> Run<O> {
         match status {
             Some(status) => Ok(status),
             // The engine closed. Its last drained step may have ended the run.
-            None => match self.view().await?.row.status {
-                status if status.is_terminal() => Ok(status),
-                _ => Err(Error::stopped()),
-            },
+            None => self.end_so_far().await?.ok_or_else(Error::stopped),
         }
+    }
+
+    /// How the run ended, if it has.
+    async fn end_so_far(&self) -> Result<Option<RunStatus>, Error> {
+        Ok(Some(self.view().await?.row.status).filter(|status| status.is_terminal()))
     }
 
     async fn read_result(&self, status: RunStatus) -> Result<O, Error> {

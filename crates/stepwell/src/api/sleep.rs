@@ -46,6 +46,12 @@ impl<'w, I, S> SleepBuilder<'w, I, S> {
 }
 
 impl<I, S, P: Parents, K: Kind> SleepBuilder<'_, I, S, After<P>, K> {
+    /// The queue in which its conditions wait for a worker.
+    pub fn queue(mut self, queue: &str) -> Self {
+        self.declared.queue_given = Some(queue.to_owned());
+        self
+    }
+
     /// Skips the sleep if the condition holds for what its parents left.
     pub fn skip_if(
         mut self,

@@ -26,7 +26,7 @@ use crate::engine::{Code as StepCode, Error, StepCode as BoundStep};
 /// ```
 /// # use stepwell::{Workflow, Retry};
 /// fn greeting() -> Workflow<String, String> {
-///     let mut w = Workflow::define("greeting");
+///     let mut w = Workflow::define::<String, ()>("greeting");
 ///     let upper = w.step("upper").run(async |ctx| Ok(ctx.input().to_uppercase()));
 ///     let hello = w.step("hello").after(upper).retry(Retry::exponential(3))
 ///         .run(async |_ctx, name| Ok(format!("Hello, {name}!")));

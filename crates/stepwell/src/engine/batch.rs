@@ -90,7 +90,8 @@ impl Patience {
     fn delay(&self, n_retries: u32) -> Duration {
         let full = RETRY_DELAY_MIN.saturating_mul(1 << n_retries.min(10)).min(RETRY_DELAY_MAX);
         let half = full / 2;
-        half + half.mul_f64((self.ids.random() >> 11) as f64 / (1_u64 << 53) as f64)
+        let chance = u32::try_from(self.ids.random() >> 32).unwrap_or_default();
+        half + half.mul_f64(f64::from(chance) / f64::from(u32::MAX))
     }
 }
 
@@ -105,19 +106,33 @@ pub(crate) async fn run_batches<T: Clone, R, F>(
 {
     let mut waiting = Vec::new();
     while requests.recv_many(&mut waiting, items_max).await > 0 {
-        let (items, answers): (Vec<T>, Vec<_>) = waiting.drain(..).unzip();
-        match patience.call(|| call(items.clone())).await {
-            Ok(results) => {
-                for (answer_to, result) in answers.into_iter().zip(results) {
-                    // Whoever asked may have gone; the effect stands.
-                    let _ = answer_to.send(Ok(result));
+        let mut open = vec![std::mem::take(&mut waiting)];
+        while let Some(batch) = open.pop() {
+            let items: Vec<T> = batch.iter().map(|(item, _)| item.clone()).collect();
+            match patience.call(|| call(items.clone())).await {
+                Ok(results) => answer_all(batch, results.into_iter().map(Ok)),
+                // One bad item must not fail the others: halve until it is alone.
+                Err(error) if is_about_data(&error) && batch.len() > 1 => {
+                    let mut first = batch;
+                    let second = first.split_off(first.len() / 2);
+                    open.extend([second, first]);
                 }
-            }
-            Err(error) => {
-                for answer_to in answers {
-                    let _ = answer_to.send(Err(error.clone()));
-                }
+                Err(error) => answer_all(batch, std::iter::repeat_with(|| Err(error.clone()))),
             }
         }
+    }
+}
+
+fn is_about_data(error: &StoreError) -> bool {
+    matches!(error, StoreError::Corrupt { .. } | StoreError::Refused { .. })
+}
+
+fn answer_all<T, R>(
+    batch: Vec<Pending<T, R>>,
+    answers: impl Iterator<Item = Result<R, StoreError>>,
+) {
+    for ((_, answer_to), answer) in batch.into_iter().zip(answers) {
+        // Whoever asked may have gone; the effect stands.
+        let _ = answer_to.send(answer);
     }
 }

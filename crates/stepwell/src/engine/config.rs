@@ -68,7 +68,7 @@ impl Default for Config {
 
 /// Spans outside of this make no sense for any of the loops.
 const SPAN_MIN: Duration = Duration::from_millis(1);
-const SPAN_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const SPAN_MAX: Duration = Duration::from_hours(7 * 24);
 
 impl Config {
     /// Checks every value.

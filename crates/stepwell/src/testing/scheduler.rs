@@ -96,7 +96,9 @@ impl ManualScheduler {
     /// Polls each task that is ready now once. Says whether there was any.
     pub fn run_cycle(&self) -> bool {
         let now: Vec<u64> = self.ready().drain(..).collect();
-        now.iter().for_each(|id| self.poll(*id));
+        for id in &now {
+            self.poll(*id);
+        }
         !now.is_empty()
     }
 

@@ -53,13 +53,14 @@ pub struct TestEngine {
 #[must_use = "an engine is started by `.start()`"]
 pub struct TestEngineBuilder<S> {
     builder: EngineBuilder<S>,
+    config: Config,
     bed: Arc<Bed>,
     group: ManualScheduler,
 }
 
 /// Periodic loops run rarely, so that long spans of virtual time pass quickly.
 fn test_config() -> Config {
-    let hour = Duration::from_secs(60 * 60);
+    let hour = Duration::from_hours(1);
     Config {
         slots: 10,
         lease: hour,
@@ -212,25 +213,23 @@ impl TestEngineBuilder<()> {
         let group = bed.scheduler.group();
         let runtime = (Arc::new(bed.clock.clone()), Arc::new(group.clone()), Arc::clone(&bed.ids));
         let builder = Engine::builder(bed.store.clone())
-            .config(test_config())
             .default_tenant("test")
             .runtime(runtime.0, runtime.1, runtime.2);
-        Self { builder, bed, group }
+        Self { builder, config: test_config(), bed, group }
     }
 }
 
 impl<S: Send + Sync + 'static> TestEngineBuilder<S> {
     /// What `ctx.state()` gives in workflows that are registered after this.
     pub fn state<T: Send + Sync + 'static>(self, state: T) -> TestEngineBuilder<T> {
-        TestEngineBuilder { builder: self.builder.state(state), bed: self.bed, group: self.group }
+        let Self { builder, config, bed, group } = self;
+        TestEngineBuilder { builder: builder.state(state), config, bed, group }
     }
 
     /// Changes settings. The defaults of tests have a lease of an hour, so that long spans of
     /// virtual time pass quickly.
     pub fn configure(mut self, change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = test_config();
-        change(&mut config);
-        self.builder = self.builder.config(config);
+        change(&mut self.config);
         self
     }
 
@@ -256,7 +255,8 @@ impl<S: Send + Sync + 'static> TestEngineBuilder<S> {
     /// # Errors
     /// As the engine's own builder.
     pub fn start(self) -> Result<TestEngine, Error> {
-        let Self { builder, bed, group } = self;
+        let Self { builder, config, bed, group } = self;
+        let builder = builder.config(config);
         let slot = Arc::new(std::sync::Mutex::new(None));
         let filled = Arc::clone(&slot);
         crate::api::blocking::Wait::wait(

@@ -54,7 +54,8 @@ impl Worker {
     fn poll_pause(&self) -> Duration {
         let fifth = self.parts.config.poll_interval / 5;
         let spread = u32::try_from(self.parts.ids.random() >> 32).unwrap_or_default();
-        self.parts.config.poll_interval - fifth.mul_f64(f64::from(spread) / f64::from(u32::MAX))
+        let spread = fifth.mul_f64(f64::from(spread) / f64::from(u32::MAX));
+        self.parts.config.poll_interval.saturating_sub(spread)
     }
 
     async fn look_for_work(&self, slot: OwnedSemaphorePermit) -> Result<Look, StoreError> {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stepwell_core::failure::{Failure, FailureKind};
+use stepwell_core::decide::Notes;
+use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
 use stepwell_core::workflow::StepPolicy;
 use tokio::sync::oneshot;
 
 use super::panic::{guarded, guarded_async};
 use super::{TaskArgs, Worker};
 use crate::engine::{Code, StepCode};
-use crate::ports::{CommitAnswer, CommitItem, Outcome, Payload};
+use crate::ports::{ClaimRef, CommitAnswer, CommitItem, Outcome, Payload, StoreError};
 
 /// How an execution ended.
 enum Ended {
@@ -28,13 +29,30 @@ impl Worker {
     pub(super) async fn attempt(&self, code: StepCode, args: TaskArgs) {
         let claim = args.context.claim;
         if let Ended::With(outcome) = self.execute(code, args).await {
-            match self.committer.commit(CommitItem { claim, outcome }).await {
-                Ok(CommitAnswer::Accepted) => {}
-                Ok(CommitAnswer::NotMine) => tracing::info!(?claim, "late outcome refused"),
-                Err(error) => tracing::error!(?claim, %error, "outcome not committed"),
-            }
+            self.commit(claim, outcome).await;
         }
         self.held.drop_claim(claim);
+    }
+
+    /// Commits an outcome. One that the store refuses becomes a failure of the step, or the task
+    /// would look as if it still ran.
+    async fn commit(&self, claim: ClaimRef, outcome: Outcome) {
+        let answer = match self.committer.commit(CommitItem { claim, outcome }).await {
+            Err(error @ (StoreError::Corrupt { .. } | StoreError::Refused { .. })) => {
+                tracing::error!(?claim, %error, "outcome refused by the store");
+                let failure = Failure::new(FailureKind::Payload, "", &error.to_string())
+                    .with_retry(RetryAdvice::Never);
+                let (notes, chance) = (Notes::new(), self.chance());
+                let outcome = Outcome::Failed { failure, notes, chance };
+                self.committer.commit(CommitItem { claim, outcome }).await
+            }
+            answer => answer,
+        };
+        match answer {
+            Ok(CommitAnswer::Accepted) => {}
+            Ok(CommitAnswer::NotMine) => tracing::info!(?claim, "late outcome refused"),
+            Err(error) => tracing::error!(?claim, %error, "outcome not committed"),
+        }
     }
 
     async fn execute(&self, code: StepCode, args: TaskArgs) -> Ended {
@@ -48,7 +66,7 @@ impl Worker {
         let answer = match code.code {
             Code::Sleep => return Ended::With(Outcome::Slept),
             Code::Async(code) => {
-                let future = guarded_async(async move { code(args.clone()).await });
+                let future = guarded_async(code(args));
                 tokio::select! {
                     biased;
                     answer = future => Some(answer.and_then(|answer| answer)),

@@ -1,11 +1,13 @@
 //! A panic in user code is a failed attempt, never a dead worker.
 
 use std::any::Any;
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Poll;
 
 use futures_util::FutureExt;
 use stepwell_core::failure::{Failure, FailureKind};
+
+use crate::ports::BoxFuture;
 
 /// Calls user code and turns a panic into a failure.
 pub(super) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, Failure> {
@@ -15,8 +17,26 @@ pub(super) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, Failure> {
 }
 
 /// Polls user code and turns a panic into a failure.
-pub(super) async fn guarded_async<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
-    AssertUnwindSafe(future).catch_unwind().await.map_err(|panic| failure(panic.as_ref()))
+pub(super) async fn guarded_async<T>(future: BoxFuture<T>) -> Result<T, Failure> {
+    let mut future = DroppedQuietly(Some(future));
+    let polled = std::future::poll_fn(|cx| match &mut future.0 {
+        Some(future) => future.as_mut().poll(cx),
+        None => Poll::Pending,
+    });
+    AssertUnwindSafe(polled).catch_unwind().await.map_err(|panic| failure(panic.as_ref()))
+}
+
+/// Drops user code that is stopped half-way. What panics then was told to end anyway, and must
+/// not take the attempt's own bookkeeping along.
+struct DroppedQuietly<T>(Option<BoxFuture<T>>);
+
+impl<T> Drop for DroppedQuietly<T> {
+    fn drop(&mut self) {
+        let future = self.0.take();
+        if catch_unwind(AssertUnwindSafe(|| drop(future))).is_err() {
+            tracing::warn!("a step panicked while it was stopped");
+        }
+    }
 }
 
 fn failure(panic: &(dyn Any + Send)) -> Failure {

@@ -136,6 +136,15 @@ impl Engine {
         self.engine.worker_id()
     }
 
+    /// Stops with the grace period of the configuration.
+    ///
+    /// # Errors
+    /// `SW0024` inside an async context.
+    pub fn stop_gracefully(&self) -> Result<StopReport, Error> {
+        let engine = self.engine.clone();
+        self.wait(async move { Ok(engine.stop_gracefully().await) })
+    }
+
     /// Stops: see the async engine's `stop`.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 //! use stepwell::blocking::Engine;
 //! use stepwell::{MemoryStore, Workflow};
 //!
-//! let mut w = Workflow::define("greeting");
+//! let mut w = Workflow::define::<String, ()>("greeting");
 //! let hello = w.step("hello").run_blocking(|ctx| Ok(format!("Hello, {}!", ctx.input())));
 //! let greeting: Workflow<String, String> = w.output(hello);
 //!

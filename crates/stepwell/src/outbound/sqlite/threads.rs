@@ -128,7 +128,9 @@ fn write_loop(mut tools: Tools, jobs: &Receiver<Box<dyn Job>>) {
         group.extend(jobs.try_iter().take(GROUP_MAX - 1));
         let durable = commit_group(&mut tools, &mut group);
         if let Ok(earned) = &durable {
-            earned.iter().for_each(|hint| tools.hints.give(*hint));
+            for hint in earned {
+                tools.hints.give(*hint);
+            }
         }
         let durable = durable.map(drop);
         for job in group {

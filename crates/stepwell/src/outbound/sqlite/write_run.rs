@@ -6,6 +6,7 @@ use rusqlite::params;
 use stepwell_core::decide::{Affected, Happening, affected, decide};
 use stepwell_core::id::{Node, RunKey};
 use stepwell_core::run::{AttemptRow, Changes, Phase, RunImage, RunRow, TaskRow};
+use stepwell_core::time::Timestamp;
 
 use super::error::corrupt;
 use super::line::Queued;
@@ -121,7 +122,7 @@ impl Transaction<'_> {
                 failure,
                 int(run.next_event),
                 run.end_event.map(int),
-                run.ended_at.map(|at| at.as_micros()),
+                run.ended_at.map(Timestamp::as_micros),
             ],
         )?;
         Ok(())
@@ -154,8 +155,8 @@ impl Transaction<'_> {
                 task.failures,
                 task.losses,
                 task.queued_logged,
-                queued_at.map(|at| at.as_micros()),
-                due_at.map(|at| at.as_micros()),
+                queued_at.map(Timestamp::as_micros),
+                due_at.map(Timestamp::as_micros),
                 claim.map(|claim| claim.started_at.as_micros()),
                 worker,
                 claim.map(|claim| rows::token(claim.token)),

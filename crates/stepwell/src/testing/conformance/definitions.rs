@@ -76,11 +76,20 @@ pub(super) async fn policies_of_the_whole_workflow_take_effect_at_once(world: &W
     let flow = world.define(orders("a; b")).await;
     let run = world.start(&flow).await;
     let roots = world.claim_all().await;
-    world.define(orders("b; a").fail_fast().on_failure()).await;
+    world.define(orders("b; a").fail_fast()).await;
     world.fail(roots.of("a")).await;
-    assert_eq!(world.states(&run).await, "a FAILED, b CANCELLED, on_failure QUEUED");
-    world.drain().await;
+    assert_eq!(world.states(&run).await, "a FAILED, b CANCELLED");
     assert_eq!(world.status(&run).await, RunStatus::Failed);
+}
+
+pub(super) async fn a_failure_handler_makes_another_structure(world: &World) {
+    // A program without the handler must not be handed runs that need it.
+    let flow = world.define(orders("a")).await;
+    let handled = world.define(orders("a").on_failure()).await;
+    assert_ne!(flow.0.id, handled.0.id);
+    let run = world.start(&flow).await;
+    world.fail(&world.claim_one().await).await;
+    assert_eq!(world.states(&run).await, "a FAILED");
 }
 
 pub(super) async fn the_output_rule_follows_its_step_by_name(world: &World) {

@@ -13,6 +13,7 @@ async fn list(world: &World, filter: &RunFilter, rows_max: usize) -> Vec<RunKey>
         let page = world.store().list(filter, before, rows_max).await.expect("list runs");
         assert!(page.runs.len() <= rows_max);
         keys.extend(page.runs.iter().map(|run| run.row.key));
+        assert!(keys.is_sorted_by(|newer, older| newer > older), "{keys:?}");
         assert!(page.next.is_none() || !page.runs.is_empty(), "an empty page is the last");
         match page.next {
             Some(next) => before = Some(next),

@@ -172,9 +172,14 @@ pub(super) async fn the_failure_handler_is_parked_like_any_task(world: &World) {
     let flow = world.define_unserved(Sketch::from("a @ slow").on_failure()).await;
     let slow = world.hire_for("slow", &["slow"], &[&flow]).await;
     let run = world.start(&flow).await;
-    world.fail(&world.claim(&slow, 1).await[0]).await;
+    let task = world.claim(&slow, 1).await[0].clone();
+    world.dismiss(&slow).await;
+    world.fail(&task).await;
     assert!(is_parked(world, &run, "on_failure").await);
-    world.serve(&flow).await;
-    assert_eq!(world.drain().await, "on_failure");
+    // It waits where the first step did.
+    let slow = world.hire_for("slower", &["slow"], &[&flow]).await;
+    let handler = world.claim(&slow, 1).await[0].clone();
+    assert_eq!(handler.claim.node, run.node("on_failure"));
+    world.complete(&handler).await;
     assert_eq!(world.status(&run).await, RunStatus::Failed);
 }

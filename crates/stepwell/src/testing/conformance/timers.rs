@@ -176,14 +176,7 @@ pub(super) async fn a_thousand_timers_of_one_moment_all_fire(world: &World) {
     let flow = world.define("s ~ 1h").await;
     world.start_many_for(TENANT, &flow, 1_000).await;
     world.pass(Duration::from_hours(1));
-    let mut n_fired = 0;
-    loop {
-        let fired = world.fire_up_to(300).await;
-        assert!(fired.n_fired <= 300);
-        n_fired += fired.n_fired;
-        if fired.next_due.is_none() {
-            break;
-        }
+    for n_fired in [300, 300, 300, 100, 0] {
+        assert_eq!(world.fire_up_to(300).await.n_fired, n_fired);
     }
-    assert_eq!(n_fired, 1_000);
 }

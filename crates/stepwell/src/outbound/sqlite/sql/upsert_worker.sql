@@ -2,5 +2,6 @@
 -- Safe: one writer; unique id.
 -- Index: unique id of worker.
 insert into worker (id, lease_micros, seen_at, state) values (?1, ?2, ?3, 0)
-on conflict (id) do update set lease_micros = excluded.lease_micros, seen_at = excluded.seen_at, state = 0
+on conflict (id) do update set lease_micros = excluded.lease_micros, seen_at = excluded.seen_at,
+    state = 0
 returning no

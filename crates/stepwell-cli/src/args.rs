@@ -1,0 +1,127 @@
+//! What the user types: commands, options, and how their values are read.
+//!
+//! A value is understood in full or refused; nothing is rounded, cut or guessed.
+
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use jiff::SignedDuration;
+
+const EXAMPLES: &str = "\
+Examples:
+  stepwell demo                 watch a few orders go through a workflow
+  stepwell demo --orders 50     the same with a crowd
+  stepwell explain              list all error codes
+  stepwell explain SW0007       what an error means and how to mend it";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  stepwell demo
+  stepwell demo --orders 50 --fraud-window 500ms
+  stepwell demo --json | jq 'select(.record == \"run\")'";
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  stepwell explain              list all codes
+  stepwell explain SW0007       one page; `sw0007` and `7` do as well";
+
+/// Durable workflows as typed DAGs: they survive crashes, deploys and long waits.
+#[derive(Debug, Parser)]
+#[command(name = "stepwell", version, after_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// Print JSON, one object per line, and nothing else on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// When to use colours; `auto` means on a terminal, unless `NO_COLOR` is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorChoice,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a small shop's order workflow and show what happens
+    Demo(DemoArgs),
+    /// Say what an error code means, why it came up, and what to do
+    Explain(ExplainArgs),
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Options of `stepwell demo`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = DEMO_EXAMPLES)]
+pub(crate) struct DemoArgs {
+    /// How many orders come in
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = orders_range())]
+    pub(crate) orders: u32,
+
+    /// How long a charged order sleeps before it is shipped, such as `2s`, `1m30s` or `500ms`
+    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = parse_span)]
+    pub(crate) fraud_window: Duration,
+
+    /// What the orders are drawn from; the same seed gives the same orders
+    #[arg(long, value_name = "NUMBER", default_value_t = 3)]
+    pub(crate) seed: u64,
+}
+
+/// Options of `stepwell explain`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXPLAIN_EXAMPLES)]
+pub(crate) struct ExplainArgs {
+    /// The code; without it, all codes are listed
+    pub(crate) code: Option<String>,
+}
+
+/// More orders than this would only scroll by.
+const ORDERS_MAX: i64 = 1_000;
+
+fn orders_range() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=ORDERS_MAX)
+}
+
+/// Reads a span of time with units, such as `1m30s`.
+fn parse_span(text: &str) -> Result<Duration, String> {
+    let span: SignedDuration =
+        text.parse().map_err(|_| "give hours, minutes, seconds or ms, such as 1m30s".to_owned())?;
+    Duration::try_from(span).map_err(|_| "a span of time cannot be negative".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn spans_are_read_in_full() {
+        assert_eq!(parse_span("2s"), Ok(Duration::from_secs(2)));
+        assert_eq!(parse_span("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_span("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_span("1h 5m"), Ok(Duration::from_mins(65)));
+    }
+
+    #[test]
+    fn spans_that_are_not_understood_are_refused() {
+        for text in
+            ["", "2", "s", "2x", "2s3", "2 s x", "-2s", "2s ago", "1mo", "99999999999999999999h"]
+        {
+            assert!(parse_span(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+}

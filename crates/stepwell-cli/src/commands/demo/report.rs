@@ -1,0 +1,212 @@
+//! How the runs ended, whether that is what should have happened, and one log in full.
+
+use std::io;
+
+use serde::Serialize;
+use stepwell::{Error, RunEvent, RunStatus};
+
+use super::Failure;
+use super::events::{detail, elapsed, status_tone, tone};
+use super::orders::Fate;
+use super::story::Followed;
+use super::workflow::{Done, Shop};
+use crate::output::{Cell, Output, Tone};
+
+/// How a run ended.
+pub(super) struct Ending<'run> {
+    followed: &'run Followed,
+    status: RunStatus,
+    outcome: String,
+    /// How it should have ended, if it ended otherwise.
+    complaint: Option<&'static str>,
+}
+
+/// A run as JSON.
+#[derive(Serialize)]
+struct RunRecord<'run> {
+    record: &'static str,
+    run: &'run str,
+    tenant: &'run str,
+    status: &'static str,
+    outcome: &'run str,
+    as_expected: bool,
+}
+
+/// The end of the demo as JSON.
+#[derive(Serialize)]
+struct SummaryRecord {
+    record: &'static str,
+    n_runs: usize,
+    n_completed: usize,
+    n_failed: usize,
+    as_expected: bool,
+}
+
+impl<'run> Ending<'run> {
+    pub(super) async fn read(followed: &'run Followed, shop: &Shop) -> Result<Self, Error> {
+        let run = &followed.run;
+        let status = run.status().await?;
+        let tasks = run.tasks().await?;
+        let n_charges = tasks.iter().find(|task| task.step == "charge").map_or(0, |t| t.attempt);
+        let was_told = shop.was_told_about(&followed.incoming.order.id);
+        let (mut outcome, is_as_expected) = match (run.result().await, followed.incoming.fate) {
+            (Ok(Some(Done::Shipped { parcel })), fate) => {
+                let is_due = match fate {
+                    Fate::Shipped => n_charges == 1,
+                    Fate::ShippedAfterRetries => n_charges == 3,
+                    Fate::Rejected | Fate::Failed => false,
+                };
+                (format!("shipped as {parcel}"), is_due)
+            }
+            (Ok(Some(Done::Rejected { reason })), fate) => {
+                (format!("rejected: {reason}"), fate == Fate::Rejected)
+            }
+            (Ok(None), _) => ("ended without an output".to_owned(), false),
+            (Err(Error::RunFailed { failure, .. }), fate) => {
+                let message = &failure.failure.message;
+                let told = if was_told { ", support was told" } else { "" };
+                let is_due = fate == Fate::Failed && was_told;
+                (format!("{} failed: {message}{told}", failure.step), is_due)
+            }
+            (Err(error), _) => return Err(error),
+        };
+        if n_charges > 1 {
+            outcome = format!("{outcome}, charged at attempt {n_charges}");
+        }
+        let complaint = (!is_as_expected).then(|| followed.incoming.fate.words());
+        Ok(Self { followed, status, outcome, complaint })
+    }
+
+    fn write_record(&self, output: Output) -> io::Result<()> {
+        output.record(&RunRecord {
+            record: "run",
+            run: self.followed.run.id(),
+            tenant: self.followed.run.tenant(),
+            status: self.status.as_str(),
+            outcome: &self.outcome,
+            as_expected: self.complaint.is_none(),
+        })
+    }
+
+    fn row(&self) -> Vec<Cell> {
+        vec![
+            Cell::plain(self.followed.run.id()),
+            Cell::plain(self.followed.run.tenant()),
+            Cell::new(self.status.as_str(), status_tone(self.status)),
+            Cell::plain(&self.outcome),
+        ]
+    }
+}
+
+impl Fate {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Shipped => "shipped, with one charge",
+            Self::ShippedAfterRetries => "shipped, with the third charge",
+            Self::Rejected => "rejected",
+            Self::Failed => "failed, and support told",
+        }
+    }
+}
+
+/// Prints how all runs ended, and fails if one did not end as it should.
+pub(super) async fn print(endings: &[Ending<'_>], output: Output) -> Result<(), Failure> {
+    if output.is_json() {
+        print_records(endings, output)?;
+    } else {
+        output.line("")?;
+        output.line(&output.paint(Tone::Strong, "How the runs ended"))?;
+        let rows: Vec<_> = endings.iter().map(Ending::row).collect();
+        output.table(&["order", "tenant", "status", "outcome"], &rows)?;
+        print_log(most_eventful(endings), output).await?;
+        print_farewell(endings, output)?;
+    }
+    match endings.iter().find_map(|ending| Some((ending, ending.complaint?))) {
+        None => Ok(()),
+        Some((ending, complaint)) => {
+            let (id, outcome) = (ending.followed.run.id(), &ending.outcome);
+            let message = format!("{id} should have been {complaint}, but: {outcome}");
+            Err(Failure::Unexpected(message))
+        }
+    }
+}
+
+fn print_records(endings: &[Ending<'_>], output: Output) -> io::Result<()> {
+    endings.iter().try_for_each(|ending| ending.write_record(output))?;
+    let count = |status| endings.iter().filter(|ending| ending.status == status).count();
+    output.record(&SummaryRecord {
+        record: "summary",
+        n_runs: endings.len(),
+        n_completed: count(RunStatus::Completed),
+        n_failed: count(RunStatus::Failed),
+        as_expected: endings.iter().all(|ending| ending.complaint.is_none()),
+    })
+}
+
+/// The first run whose charge had to be retried, or else the first one.
+fn most_eventful<'run>(endings: &[Ending<'run>]) -> Option<&'run Followed> {
+    let followed = || endings.iter().map(|ending| ending.followed);
+    let flaky = followed().find(|one| one.incoming.fate == Fate::ShippedAfterRetries);
+    flaky.or_else(|| followed().next())
+}
+
+async fn print_log(followed: Option<&Followed>, output: Output) -> Result<(), Failure> {
+    let Some(followed) = followed else { return Ok(()) };
+    let events = followed.run.events().await?;
+    let began_at = events.first().map_or_else(Default::default, |event| event.at);
+    let row = |event: &RunEvent| {
+        let attempt = if event.attempt > 0 { event.attempt.to_string() } else { String::new() };
+        vec![
+            Cell::new(event.number.map_or_else(String::new, |n| n.to_string()), Tone::Faint),
+            Cell::new(elapsed(began_at, event.at), Tone::Faint),
+            Cell::plain(event.step.as_deref().unwrap_or_default()),
+            Cell::plain(attempt),
+            Cell::new(event.kind.name(), tone(&event.kind)),
+            Cell::plain(detail(event)),
+        ]
+    };
+    output.line("")?;
+    let heading = format!("The log of {}", followed.run.id());
+    output.line(&output.paint(Tone::Strong, &heading))?;
+    let header = ["#", "at", "step", "attempt", "event", "detail"];
+    let rows: Vec<_> = events.iter().map(row).collect();
+    Ok(output.table(&header, &rows)?)
+}
+
+/// Two sentences: what was shown, and what to try next.
+fn print_farewell(endings: &[Ending<'_>], output: Output) -> io::Result<()> {
+    let orders = if endings.len() == 1 { "order" } else { "orders" };
+    let (n_orders, shown) = (endings.len(), enumerated(&shown(endings)));
+    output.line("")?;
+    output.paragraph(
+        "What you saw:",
+        &format!("{n_orders} {orders} went through one typed workflow, in which {shown}."),
+    )?;
+    output.paragraph(
+        "Try next:",
+        "`stepwell demo --orders 50 --fraud-window 500ms` for a crowd, `stepwell demo --json` for \
+         a program that reads along, and `stepwell explain` for what an error means.",
+    )
+}
+
+/// What these orders can have shown.
+fn shown(endings: &[Ending<'_>]) -> Vec<&'static str> {
+    let has = |fate| endings.iter().any(|ending| ending.followed.incoming.fate == fate);
+    let ships = has(Fate::Shipped) || has(Fate::ShippedAfterRetries);
+    let claims = [
+        (true, "each step ran as soon as its parents were done"),
+        (ships && has(Fate::Rejected), "conditions chose between shipping and rejecting"),
+        (has(Fate::ShippedAfterRetries), "a charge that failed was tried again"),
+        (has(Fate::Failed), "a run that failed told support before it ended"),
+        (ships, "no thread waited for the fraud window"),
+    ];
+    claims.into_iter().filter(|(is_shown, _)| *is_shown).map(|(_, claim)| claim).collect()
+}
+
+/// The claims as one phrase: commas, and an "and" before the last.
+fn enumerated(claims: &[&str]) -> String {
+    match claims {
+        [rest @ .., last] if !rest.is_empty() => format!("{}, and {last}", rest.join(", ")),
+        claims => claims.concat(),
+    }
+}

@@ -1,0 +1,73 @@
+use async_trait::async_trait;
+use stepwell_core::fair::OrderKey;
+use stepwell_core::id::WorkerId;
+
+use super::rows::{self, key, name, node, read_token, run_key, time, unsigned};
+use super::transaction::Transaction;
+use super::{PostgresStore, statements};
+use crate::ports::{ClaimRef, Inspection, StoreDump, StoreError, TaskPlace};
+
+#[async_trait]
+impl Inspection for PostgresStore {
+    async fn dump(&self) -> Result<StoreDump, StoreError> {
+        let transaction = self.begin_snapshot().await?;
+        let dump = dump(&transaction).await?;
+        self.commit_transaction(transaction).await?;
+        Ok(dump)
+    }
+}
+
+async fn dump(transaction: &Transaction) -> Result<StoreDump, StoreError> {
+    let mut dump = StoreDump::default();
+    for row in transaction.all(statements::READ_RUN_KEYS, &[]).await? {
+        let run = run_key(&row, 0)?;
+        let Some(row) = transaction.one(statements::READ_RUN, &[&key(run)]).await? else {
+            continue;
+        };
+        dump.runs.insert(run, transaction.log(rows::run(&row)?).await?);
+        dump.tasks.insert(run, transaction.read_tasks(run, false).await?);
+    }
+    for row in transaction.all(statements::READ_PLACES, &[]).await? {
+        let place = match row.try_get::<_, i32>(2)? {
+            0 => TaskPlace::Ready(name(&row, 3)?, OrderKey(unsigned(&row, 4)?)),
+            1 => TaskPlace::Throttled,
+            _ => TaskPlace::Parked,
+        };
+        dump.places.insert((run_key(&row, 0)?, node(&row, 1)?), place);
+    }
+    for row in transaction.all(statements::READ_TIMERS, &[]).await? {
+        dump.timers.insert((run_key(&row, 0)?, node(&row, 1)?), time(&row, 2)?);
+    }
+    for row in transaction.all(statements::READ_WORKERS, &[]).await? {
+        let (no, worker): (i64, WorkerId) = (row.try_get(0)?, name(&row, 1)?);
+        let claims = transaction.all(statements::READ_CLAIMS, &[&vec![no]]).await?;
+        let claims = rows::read_all(&claims, |row| {
+            let token = read_token(row, 3)?;
+            Ok(ClaimRef { run: run_key(row, 1)?, node: node(row, 2)?, token })
+        })?;
+        dump.claims.insert(worker, claims);
+    }
+    for row in transaction.all(statements::READ_ADMITTED, &[]).await? {
+        let admitted = usize::try_from(unsigned(&row, 1)?).unwrap_or(usize::MAX);
+        dump.admitted.insert(name(&row, 0)?, admitted);
+    }
+    Ok(dump)
+}
+
+#[cfg(feature = "testing")]
+impl PostgresStore {
+    /// Prepares every statement against the schema, as a test wants. Gives their number.
+    ///
+    /// # Errors
+    /// With the first statement that does not fit, by name.
+    pub async fn prepare_every_statement(&self) -> Result<usize, StoreError> {
+        let client = self.shared.pool.get().await?;
+        for (name, sql) in statements::ALL {
+            let prepared = client.prepare(&self.shared.pool.sql(sql)).await;
+            prepared.map_err(|error| StoreError::Corrupt {
+                what: format!("{name}: {}", super::error::describe(&error)),
+            })?;
+        }
+        Ok(statements::ALL.len())
+    }
+}

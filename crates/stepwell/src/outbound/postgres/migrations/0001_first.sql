@@ -1,0 +1,236 @@
+-- 0001_first: every table of the store, in its own schema.
+-- Safe: runs in one transaction under the migration lock; a crash leaves no table behind.
+-- Index: named beside each table; hot tables keep few of them.
+
+-- Room for new versions of hot rows on their own page keeps updates off the indexes.
+create table stepwell.definition (
+    id integer primary key,
+    workflow text collate "C" not null,
+    version integer not null check (version >= 0),
+    signature bytea not null check (length(signature) = 32),
+    body text not null,
+    unique (workflow, version),
+    unique (workflow, signature)
+);
+
+-- What holds for tenants without settings of their own; one row.
+create table stepwell.tenant_default (
+    one boolean primary key default true check (one),
+    weight integer not null default 1 check (weight between 1 and 1000),
+    tasks_max integer check (tasks_max > 0)
+);
+insert into stepwell.tenant_default default values;
+
+create table stepwell.tenant (
+    group_id integer primary key check (group_id >= 0 and group_id < 1048576),
+    name text collate "C" not null unique,
+    has_own boolean not null default false,
+    weight integer not null default 1 check (weight between 1 and 1000),
+    tasks_max integer check (tasks_max > 0)
+);
+
+create table stepwell.worker (
+    no bigint generated always as identity primary key,
+    id text collate "C" not null unique,
+    queues text[] not null,
+    lease_micros bigint not null check (lease_micros > 0),
+    seen_at bigint not null,
+    -- which of its queues the next claim begins with
+    next_turn integer not null default 0 check (next_turn >= 0),
+    -- 0 alive, 1 gone by itself, 2 found dead
+    state smallint not null check (state between 0 and 2)
+) with (fillfactor = 50);
+create index worker_alive on stepwell.worker (no) where state < 2;
+
+-- What live workers serve.
+create table stepwell.serve (
+    queue text collate "C" not null,
+    definition integer not null references stepwell.definition (id),
+    worker bigint not null references stepwell.worker (no),
+    primary key (queue, definition, worker)
+);
+create index serve_worker on stepwell.serve (worker);
+
+create table stepwell.run (
+    key uuid primary key,
+    group_id integer not null references stepwell.tenant (group_id),
+    id text collate "C" not null,
+    definition integer not null references stepwell.definition (id),
+    status smallint not null check (status between 0 and 4),
+    n_open integer not null check (n_open >= 0),
+    n_failed integer not null check (n_failed >= 0),
+    n_cancelled integer not null check (n_cancelled >= 0),
+    cancelled boolean not null,
+    failure text,
+    next_event bigint not null check (next_event >= 2),
+    end_event bigint,
+    started_at bigint not null,
+    ended_at bigint,
+    input_digest bytea not null check (length(input_digest) = 32),
+    check ((ended_at is null) = (status < 2)),
+    check ((end_event is null) = (ended_at is null)),
+    unique (group_id, id)
+) with (fillfactor = 85);
+
+create table stepwell.input (
+    run uuid primary key references stepwell.run (key),
+    codec text not null,
+    bytes bytea not null
+);
+
+create table stepwell.task (
+    run uuid not null references stepwell.run (key),
+    node integer not null check (node >= 0),
+    -- 4 is kept for tasks that wait for a signal
+    state smallint not null check (state in (0, 1, 2, 3, 5, 6, 7, 8)),
+    n_unmet integer not null check (n_unmet >= 0),
+    n_skipped integer not null check (n_skipped >= 0),
+    attempt integer not null check (attempt >= 0),
+    failures integer not null check (failures >= 0),
+    losses integer not null check (losses >= 0),
+    queued_logged boolean not null,
+    queued_at bigint,
+    due_at bigint,
+    started_at bigint,
+    worker bigint references stepwell.worker (no),
+    token uuid,
+    primary key (run, node),
+    check ((state = 2) = (token is not null)),
+    check ((state = 2) = (worker is not null)),
+    check ((state = 2) = (started_at is not null)),
+    check ((state in (1, 2)) = (queued_at is not null)),
+    check (state <> 3 or due_at is not null)
+) with (fillfactor = 70);
+create index task_claimed on stepwell.task (worker) where state = 2;
+
+create table stepwell.output (
+    run uuid not null,
+    node integer not null,
+    codec text not null,
+    bytes bytea not null,
+    primary key (run, node),
+    foreign key (run, node) references stepwell.task (run, node)
+);
+
+create table stepwell.attempt (
+    run uuid not null,
+    node integer not null,
+    attempt integer not null check (attempt > 0),
+    state smallint not null check (state between 0 and 5),
+    worker bigint not null references stepwell.worker (no),
+    token uuid not null,
+    queued_at bigint not null,
+    started_at bigint not null,
+    ended_at bigint not null,
+    first_event bigint not null,
+    with_queued boolean not null,
+    failure text,
+    retry text,
+    notes text,
+    primary key (run, node, attempt),
+    foreign key (run, node) references stepwell.task (run, node)
+);
+
+create table stepwell.event (
+    run uuid not null references stepwell.run (key),
+    number bigint not null check (number > 1),
+    at bigint not null,
+    node integer,
+    attempt integer not null,
+    kind text not null,
+    primary key (run, number)
+);
+
+-- The order of arrival of everything that waits.
+create sequence stepwell.arrival;
+-- The upper half of claim tokens.
+create sequence stepwell.claim_count;
+-- Terms of leadership.
+create sequence stepwell.leader_epoch;
+
+-- Tasks that can be claimed now, and only those.
+create table stepwell.ready (
+    queue text collate "C" not null,
+    order_key bigint not null,
+    number bigint not null,
+    position bigint not null,
+    group_id integer not null,
+    definition integer not null,
+    losses integer not null,
+    run uuid not null,
+    node integer not null,
+    primary key (queue, order_key, number)
+) with (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 20000);
+create unique index ready_task on stepwell.ready (run, node);
+create index ready_position on stepwell.ready (group_id, queue, position);
+
+-- Tasks of limited tenants that are ready or running: the limit counts these rows.
+create table stepwell.admitted (
+    group_id integer not null,
+    number bigint not null,
+    run uuid not null,
+    node integer not null,
+    primary key (run, node)
+);
+create index admitted_tenant on stepwell.admitted (group_id, number);
+
+-- Tasks behind their tenant's limit.
+create table stepwell.throttled (
+    group_id integer not null,
+    number bigint not null,
+    queue text collate "C" not null,
+    definition integer not null,
+    losses integer not null,
+    run uuid not null,
+    node integer not null,
+    primary key (group_id, number)
+);
+create unique index throttled_task on stepwell.throttled (run, node);
+
+-- Tasks that no live worker serves.
+create table stepwell.parked (
+    queue text collate "C" not null,
+    definition integer not null,
+    number bigint not null,
+    group_id integer not null,
+    losses integer not null,
+    run uuid not null,
+    node integer not null,
+    primary key (queue, definition, number)
+);
+create unique index parked_task on stepwell.parked (run, node);
+create index parked_tenant on stepwell.parked (group_id);
+
+create table stepwell.timer (
+    due_at bigint not null,
+    number bigint not null default nextval('stepwell.arrival'),
+    run uuid not null,
+    node integer not null,
+    primary key (run, node)
+);
+create index timer_due on stepwell.timer (due_at, number);
+
+-- Where a tenant stands in a queue.
+create table stepwell.standing (
+    group_id integer not null,
+    queue text collate "C" not null,
+    last bigint not null,
+    primary key (group_id, queue)
+) with (fillfactor = 50);
+
+-- The greatest position each worker has dequeued: its own row, so that claims do not queue up.
+create table stepwell.frontier (
+    queue text collate "C" not null,
+    worker bigint not null,
+    position bigint not null,
+    primary key (queue, worker)
+) with (fillfactor = 50);
+
+create table stepwell.leader (
+    one boolean primary key default true check (one),
+    worker text not null,
+    epoch bigint not null,
+    until bigint not null
+);
+-- Always there, so that candidates have something to lock; epoch -1 is nobody's.
+insert into stepwell.leader (worker, epoch, until) values ('', -1, 0);

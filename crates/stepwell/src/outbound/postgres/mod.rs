@@ -1,0 +1,102 @@
+//! The PostgreSQL store: many processes on many machines.
+//!
+//! A call is one transaction of a few set-based statements, however many runs it concerns: lock
+//! the runs, read what the rules need, decide in the core, write everything that follows.
+//! Database time decides what is due or expired.
+
+mod batch;
+mod claims;
+mod commits;
+mod definitions;
+mod error;
+mod inspection;
+mod leadership;
+mod limits;
+mod line;
+mod migrate;
+mod pool;
+mod rows;
+mod runs;
+mod starts;
+mod statements;
+mod tenants;
+mod timers;
+mod transaction;
+mod workers;
+mod write;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use pool::Pool;
+pub use pool::PostgresOptions;
+use transaction::{DefinitionCache, Transaction};
+
+use crate::ports::{HintSender, Hints, Store, StoreError};
+
+/// A store in a PostgreSQL schema. Clones share one pool of connections.
+#[derive(Clone)]
+pub struct PostgresStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    pool: Pool,
+    hints: HintSender,
+    definitions: DefinitionCache,
+}
+
+/// How often a transaction is tried again that met another one.
+const CONFLICT_RETRIES_MAX: usize = 10;
+
+impl PostgresStore {
+    /// Begins a transaction and reads its time.
+    async fn begin(&self) -> Result<Transaction, StoreError> {
+        let client = self.shared.pool.get().await?;
+        Transaction::begin(client, &self.shared).await
+    }
+
+    /// Begins a transaction whose statements all see one snapshot.
+    async fn begin_snapshot(&self) -> Result<Transaction, StoreError> {
+        let client = self.shared.pool.get().await?;
+        Transaction::begin_snapshot(client, &self.shared).await
+    }
+
+    /// Commits, then tells others what there is to see.
+    async fn commit_transaction(&self, transaction: Transaction) -> Result<(), StoreError> {
+        for hint in transaction.commit().await? {
+            self.shared.hints.give(hint);
+        }
+        Ok(())
+    }
+
+    /// Tries again what failed because of another transaction. Calls carry their own ids and
+    /// tokens, so trying again is safe.
+    async fn with_retries<T, F>(&self, mut call: impl FnMut() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let mut n_tries = 0;
+        loop {
+            match call().await {
+                Err(error) if error::is_conflict(&error) && n_tries < CONFLICT_RETRIES_MAX => {
+                    n_tries += 1;
+                    tracing::debug!(%error, n_tries, "met another transaction, trying again");
+                }
+                answer => return answer,
+            }
+        }
+    }
+}
+
+impl Store for PostgresStore {
+    fn hints(&self) -> Hints {
+        self.shared.hints.subscribe()
+    }
+}
+
+impl std::fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostgresStore").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,7 @@
+-- find_worker: a live worker, its queues and what it serves.
+-- Safe: key share keeps the reaper from burying it before the claim commits.
+-- Index: unique id of worker.
+select no, queues, next_turn, array(
+    select distinct definition from stepwell.serve where serve.worker = worker.no)
+from stepwell.worker where id = $1 and state = 0
+for key share

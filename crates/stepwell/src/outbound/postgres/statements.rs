@@ -1,0 +1,189 @@
+//! The statements of the store, one file each; this is their list.
+
+pub(super) const ADMIT_EXISTING: &str = include_str!("sql/admit_existing.sql");
+pub(super) const ALL_TENANTS: &str = include_str!("sql/all_tenants.sql");
+pub(super) const BEAT: &str = include_str!("sql/beat.sql");
+pub(super) const BURY_WORKERS: &str = include_str!("sql/bury_workers.sql");
+pub(super) const CHECK_LEADER: &str = include_str!("sql/check_leader.sql");
+pub(super) const CLAIM_TASKS: &str = include_str!("sql/claim_tasks.sql");
+pub(super) const CLEAR_LEADER: &str = include_str!("sql/clear_leader.sql");
+pub(super) const CLEAR_SERVE: &str = include_str!("sql/clear_serve.sql");
+pub(super) const CLEAR_TIMERS: &str = include_str!("sql/clear_timers.sql");
+pub(super) const COUNT_ADMITTED: &str = include_str!("sql/count_admitted.sql");
+pub(super) const DUE_TIMERS: &str = include_str!("sql/due_timers.sql");
+pub(super) const FIND_ATTEMPTS: &str = include_str!("sql/find_attempts.sql");
+pub(super) const FIND_RUNS: &str = include_str!("sql/find_runs.sql");
+pub(super) const FIND_WORKER: &str = include_str!("sql/find_worker.sql");
+pub(super) const FIRST_READY: &str = include_str!("sql/first_ready.sql");
+pub(super) const FORGET_ADMITTED: &str = include_str!("sql/forget_admitted.sql");
+pub(super) const FORGET_PARKED: &str = include_str!("sql/forget_parked.sql");
+pub(super) const FORGET_THROTTLED: &str = include_str!("sql/forget_throttled.sql");
+pub(super) const FREE_ADMITTED: &str = include_str!("sql/free_admitted.sql");
+pub(super) const GREATEST_POSITIONS: &str = include_str!("sql/greatest_positions.sql");
+pub(super) const INSERT_ADMITTED: &str = include_str!("sql/insert_admitted.sql");
+pub(super) const INSERT_ATTEMPTS: &str = include_str!("sql/insert_attempts.sql");
+pub(super) const INSERT_DEFINITION: &str = include_str!("sql/insert_definition.sql");
+pub(super) const INSERT_EVENTS: &str = include_str!("sql/insert_events.sql");
+pub(super) const INSERT_INPUTS: &str = include_str!("sql/insert_inputs.sql");
+pub(super) const INSERT_OUTPUTS: &str = include_str!("sql/insert_outputs.sql");
+pub(super) const INSERT_PARKED: &str = include_str!("sql/insert_parked.sql");
+pub(super) const INSERT_READY: &str = include_str!("sql/insert_ready.sql");
+pub(super) const INSERT_RUNS: &str = include_str!("sql/insert_runs.sql");
+pub(super) const INSERT_SERVE: &str = include_str!("sql/insert_serve.sql");
+pub(super) const INSERT_TASKS: &str = include_str!("sql/insert_tasks.sql");
+pub(super) const INSERT_TENANT: &str = include_str!("sql/insert_tenant.sql");
+pub(super) const INSERT_THROTTLED: &str = include_str!("sql/insert_throttled.sql");
+pub(super) const LIST_RUNS: &str = include_str!("sql/list_runs.sql");
+pub(super) const LOCK_DEAD_WORKERS: &str = include_str!("sql/lock_dead_workers.sql");
+pub(super) const LOCK_DEFINITIONS: &str = include_str!("sql/lock_definitions.sql");
+pub(super) const LOCK_LEADER: &str = include_str!("sql/lock_leader.sql");
+pub(super) const LOCK_OPEN_TASKS: &str = include_str!("sql/lock_open_tasks.sql");
+pub(super) const LOCK_RUNS: &str = include_str!("sql/lock_runs.sql");
+pub(super) const LOCK_STANDINGS: &str = include_str!("sql/lock_standings.sql");
+pub(super) const LOCK_TASKS: &str = include_str!("sql/lock_tasks.sql");
+pub(super) const LOCK_TENANT_TABLE: &str = include_str!("sql/lock_tenant_table.sql");
+pub(super) const LOCK_TENANTS: &str = include_str!("sql/lock_tenants.sql");
+pub(super) const MAKE_STANDINGS: &str = include_str!("sql/make_standings.sql");
+pub(super) const NEXT_EPOCH: &str = include_str!("sql/next_epoch.sql");
+pub(super) const NEXT_THROTTLED: &str = include_str!("sql/next_throttled.sql");
+pub(super) const NEXT_TIMER: &str = include_str!("sql/next_timer.sql");
+pub(super) const OWN_CLAIMS: &str = include_str!("sql/own_claims.sql");
+pub(super) const PASS_THE_TURN: &str = include_str!("sql/pass_the_turn.sql");
+pub(super) const RAISE_FRONTIER: &str = include_str!("sql/raise_frontier.sql");
+pub(super) const READ_ADMITTED: &str = include_str!("sql/read_admitted.sql");
+pub(super) const READ_ATTEMPTS: &str = include_str!("sql/read_attempts.sql");
+pub(super) const READ_CLAIMS: &str = include_str!("sql/read_claims.sql");
+pub(super) const READ_DEFINITION: &str = include_str!("sql/read_definition.sql");
+pub(super) const READ_DEFINITIONS: &str = include_str!("sql/read_definitions.sql");
+pub(super) const READ_ENDED: &str = include_str!("sql/read_ended.sql");
+pub(super) const READ_EVENTS: &str = include_str!("sql/read_events.sql");
+pub(super) const READ_FRONTIERS: &str = include_str!("sql/read_frontiers.sql");
+pub(super) const READ_INPUTS: &str = include_str!("sql/read_inputs.sql");
+pub(super) const READ_NOW: &str = include_str!("sql/read_now.sql");
+pub(super) const READ_OUTPUTS: &str = include_str!("sql/read_outputs.sql");
+pub(super) const READ_PLACES: &str = include_str!("sql/read_places.sql");
+pub(super) const READ_RUN: &str = include_str!("sql/read_run.sql");
+pub(super) const READ_RUN_KEYS: &str = include_str!("sql/read_run_keys.sql");
+pub(super) const READ_SERVED: &str = include_str!("sql/read_served.sql");
+pub(super) const READ_SOME_OUTPUTS: &str = include_str!("sql/read_some_outputs.sql");
+pub(super) const READ_SOME_TASKS: &str = include_str!("sql/read_some_tasks.sql");
+pub(super) const READ_TASKS: &str = include_str!("sql/read_tasks.sql");
+pub(super) const READ_TENANTS: &str = include_str!("sql/read_tenants.sql");
+pub(super) const READ_TENANTS_BY_NAME: &str = include_str!("sql/read_tenants_by_name.sql");
+pub(super) const READ_TIMERS: &str = include_str!("sql/read_timers.sql");
+pub(super) const READ_WORKERS: &str = include_str!("sql/read_workers.sql");
+pub(super) const RETIRE_WORKER: &str = include_str!("sql/retire_worker.sql");
+pub(super) const SET_DEFAULT_TENANT: &str = include_str!("sql/set_default_tenant.sql");
+pub(super) const SET_LEADER: &str = include_str!("sql/set_leader.sql");
+pub(super) const SET_STANDINGS: &str = include_str!("sql/set_standings.sql");
+pub(super) const SET_TENANT: &str = include_str!("sql/set_tenant.sql");
+pub(super) const SET_TIMERS: &str = include_str!("sql/set_timers.sql");
+pub(super) const SHARE_TENANTS: &str = include_str!("sql/share_tenants.sql");
+pub(super) const TAKE_CLAIM_COUNT: &str = include_str!("sql/take_claim_count.sql");
+pub(super) const TAKE_NUMBERS: &str = include_str!("sql/take_numbers.sql");
+pub(super) const TAKE_READY: &str = include_str!("sql/take_ready.sql");
+pub(super) const TAKE_UNSERVED: &str = include_str!("sql/take_unserved.sql");
+pub(super) const UNPARK: &str = include_str!("sql/unpark.sql");
+pub(super) const UPDATE_DEFINITION: &str = include_str!("sql/update_definition.sql");
+pub(super) const UPDATE_RUNS: &str = include_str!("sql/update_runs.sql");
+pub(super) const UPDATE_TASKS: &str = include_str!("sql/update_tasks.sql");
+pub(super) const UPSERT_TASKS: &str = include_str!("sql/upsert_tasks.sql");
+pub(super) const UPSERT_WORKER: &str = include_str!("sql/upsert_worker.sql");
+pub(super) const VIEW_TENANT: &str = include_str!("sql/view_tenant.sql");
+pub(super) const YOUNGEST_READY: &str = include_str!("sql/youngest_ready.sql");
+
+/// Every statement, for the test that prepares each against the migrated schema.
+#[cfg(feature = "testing")]
+pub(super) const ALL: &[(&str, &str)] = &[
+    ("admit_existing", ADMIT_EXISTING),
+    ("all_tenants", ALL_TENANTS),
+    ("beat", BEAT),
+    ("bury_workers", BURY_WORKERS),
+    ("check_leader", CHECK_LEADER),
+    ("claim_tasks", CLAIM_TASKS),
+    ("clear_leader", CLEAR_LEADER),
+    ("clear_serve", CLEAR_SERVE),
+    ("clear_timers", CLEAR_TIMERS),
+    ("count_admitted", COUNT_ADMITTED),
+    ("due_timers", DUE_TIMERS),
+    ("find_attempts", FIND_ATTEMPTS),
+    ("find_runs", FIND_RUNS),
+    ("find_worker", FIND_WORKER),
+    ("first_ready", FIRST_READY),
+    ("forget_admitted", FORGET_ADMITTED),
+    ("forget_parked", FORGET_PARKED),
+    ("forget_throttled", FORGET_THROTTLED),
+    ("free_admitted", FREE_ADMITTED),
+    ("greatest_positions", GREATEST_POSITIONS),
+    ("insert_admitted", INSERT_ADMITTED),
+    ("insert_attempts", INSERT_ATTEMPTS),
+    ("insert_definition", INSERT_DEFINITION),
+    ("insert_events", INSERT_EVENTS),
+    ("insert_inputs", INSERT_INPUTS),
+    ("insert_outputs", INSERT_OUTPUTS),
+    ("insert_parked", INSERT_PARKED),
+    ("insert_ready", INSERT_READY),
+    ("insert_runs", INSERT_RUNS),
+    ("insert_serve", INSERT_SERVE),
+    ("insert_tasks", INSERT_TASKS),
+    ("insert_tenant", INSERT_TENANT),
+    ("insert_throttled", INSERT_THROTTLED),
+    ("list_runs", LIST_RUNS),
+    ("lock_dead_workers", LOCK_DEAD_WORKERS),
+    ("lock_definitions", LOCK_DEFINITIONS),
+    ("lock_leader", LOCK_LEADER),
+    ("lock_open_tasks", LOCK_OPEN_TASKS),
+    ("lock_runs", LOCK_RUNS),
+    ("lock_standings", LOCK_STANDINGS),
+    ("lock_tasks", LOCK_TASKS),
+    ("lock_tenant_table", LOCK_TENANT_TABLE),
+    ("lock_tenants", LOCK_TENANTS),
+    ("make_standings", MAKE_STANDINGS),
+    ("next_epoch", NEXT_EPOCH),
+    ("next_throttled", NEXT_THROTTLED),
+    ("next_timer", NEXT_TIMER),
+    ("own_claims", OWN_CLAIMS),
+    ("pass_the_turn", PASS_THE_TURN),
+    ("raise_frontier", RAISE_FRONTIER),
+    ("read_admitted", READ_ADMITTED),
+    ("read_attempts", READ_ATTEMPTS),
+    ("read_claims", READ_CLAIMS),
+    ("read_definition", READ_DEFINITION),
+    ("read_definitions", READ_DEFINITIONS),
+    ("read_ended", READ_ENDED),
+    ("read_events", READ_EVENTS),
+    ("read_frontiers", READ_FRONTIERS),
+    ("read_inputs", READ_INPUTS),
+    ("read_now", READ_NOW),
+    ("read_outputs", READ_OUTPUTS),
+    ("read_places", READ_PLACES),
+    ("read_run", READ_RUN),
+    ("read_run_keys", READ_RUN_KEYS),
+    ("read_served", READ_SERVED),
+    ("read_some_outputs", READ_SOME_OUTPUTS),
+    ("read_some_tasks", READ_SOME_TASKS),
+    ("read_tasks", READ_TASKS),
+    ("read_tenants", READ_TENANTS),
+    ("read_tenants_by_name", READ_TENANTS_BY_NAME),
+    ("read_timers", READ_TIMERS),
+    ("read_workers", READ_WORKERS),
+    ("retire_worker", RETIRE_WORKER),
+    ("set_default_tenant", SET_DEFAULT_TENANT),
+    ("set_leader", SET_LEADER),
+    ("set_standings", SET_STANDINGS),
+    ("set_tenant", SET_TENANT),
+    ("set_timers", SET_TIMERS),
+    ("share_tenants", SHARE_TENANTS),
+    ("take_claim_count", TAKE_CLAIM_COUNT),
+    ("take_numbers", TAKE_NUMBERS),
+    ("take_ready", TAKE_READY),
+    ("take_unserved", TAKE_UNSERVED),
+    ("unpark", UNPARK),
+    ("update_definition", UPDATE_DEFINITION),
+    ("update_runs", UPDATE_RUNS),
+    ("update_tasks", UPDATE_TASKS),
+    ("upsert_tasks", UPSERT_TASKS),
+    ("upsert_worker", UPSERT_WORKER),
+    ("view_tenant", VIEW_TENANT),
+    ("youngest_ready", YOUNGEST_READY),
+];

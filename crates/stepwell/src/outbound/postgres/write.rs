@@ -1,0 +1,284 @@
+//! Writing what the rules decided: all runs of a call together, a statement per table.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use stepwell_core::id::{Node, RunKey};
+use stepwell_core::run::{Changes, Phase, RunImage, RunRow, TaskRow};
+use stepwell_core::time::Timestamp;
+use uuid::Uuid;
+
+use super::line::Queued;
+use super::rows::{int, int32, json, key, token};
+use super::statements;
+use super::transaction::Transaction;
+use crate::ports::{Hint, StoreError, StoredDefinition};
+
+/// A decided run, ready to be written.
+pub(super) struct Written {
+    run: RunRow,
+    tasks: BTreeMap<Node, TaskRow>,
+    changes: Changes,
+    stored: Arc<StoredDefinition>,
+    group: u32,
+}
+
+impl Written {
+    pub(super) fn new(image: RunImage<'_>, stored: &Arc<StoredDefinition>, group: u32) -> Self {
+        let (run, tasks, changes) = image.into_parts();
+        Self { run, tasks, changes, stored: Arc::clone(stored), group }
+    }
+
+    fn touched(&self) -> impl Iterator<Item = (RunKey, &TaskRow)> {
+        let tasks = self.changes.touched.iter().filter_map(|node| self.tasks.get(node));
+        tasks.map(|task| (self.run.key, task))
+    }
+
+    fn queued(&self) -> impl Iterator<Item = Queued> {
+        self.changes.enqueued.iter().map(|node| Queued {
+            // Given when it is put into line.
+            number: 0,
+            run: self.run.key,
+            node: *node,
+            group: self.group,
+            queue: self.stored.definition.queue(*node),
+            definition: self.stored.id,
+            losses: self.tasks.get(node).map_or(0, |task| task.losses),
+        })
+    }
+}
+
+impl Transaction {
+    /// Writes runs that exist: rows first, then slots that came free, then what became ready, so
+    /// that a freed slot goes to those who waited longest.
+    pub(super) async fn write(&mut self, written: Vec<Written>) -> Result<(), StoreError> {
+        self.update_runs(&written).await?;
+        let (inserted, known): (Vec<_>, Vec<_>) = written
+            .iter()
+            .flat_map(Written::touched)
+            .partition(|(_, task)| task.node == Node::ON_FAILURE);
+        self.write_tasks(statements::UPSERT_TASKS, &inserted).await?;
+        self.write_tasks(statements::UPDATE_TASKS, &known).await?;
+        self.write_rest(&written).await
+    }
+
+    /// Writes the tasks of runs that were just inserted.
+    pub(super) async fn write_fresh(&mut self, written: Vec<Written>) -> Result<(), StoreError> {
+        let tasks: Vec<_> = written.iter().flat_map(Written::touched).collect();
+        self.write_tasks(statements::INSERT_TASKS, &tasks).await?;
+        self.write_rest(&written).await
+    }
+
+    async fn write_rest(&mut self, written: &[Written]) -> Result<(), StoreError> {
+        self.write_attempts(written).await?;
+        self.write_events(written).await?;
+        self.write_timers(written).await?;
+        self.take_away(written).await?;
+        self.enqueue(written.iter().flat_map(Written::queued).collect()).await?;
+        for changes in written.iter().map(|written| &written.changes) {
+            // A freed slot may have let a held-back task in.
+            if !changes.enqueued.is_empty() || !changes.claims_ended.is_empty() {
+                self.earn(Hint::Ready);
+            }
+            if !changes.timers.is_empty() {
+                self.earn(Hint::Timers);
+            }
+            if changes.run_ended {
+                self.earn(Hint::Ended);
+            }
+        }
+        Ok(())
+    }
+
+    async fn update_runs(&self, written: &[Written]) -> Result<(), StoreError> {
+        if written.is_empty() {
+            return Ok(());
+        }
+        let runs = || written.iter().map(|written| &written.run);
+        let keys: Vec<Uuid> = runs().map(|run| key(run.key)).collect();
+        let status: Vec<i16> = runs().map(|run| run.status as i16).collect();
+        let n_open: Vec<i32> = runs().map(|run| int32(run.n_open)).collect();
+        let n_failed: Vec<i32> = runs().map(|run| int32(run.n_failed)).collect();
+        let n_cancelled: Vec<i32> = runs().map(|run| int32(run.n_cancelled)).collect();
+        let cancelled: Vec<bool> = runs().map(|run| run.cancelled).collect();
+        let failure: Vec<Option<String>> = runs()
+            .map(|run| run.failure.as_ref().map(json).transpose())
+            .collect::<Result<_, _>>()?;
+        let next_event: Vec<i64> = runs().map(|run| int(run.next_event)).collect();
+        let end_event: Vec<Option<i64>> = runs().map(|run| run.end_event.map(int)).collect();
+        let ended_at: Vec<Option<i64>> =
+            runs().map(|run| run.ended_at.map(Timestamp::as_micros)).collect();
+        self.run(
+            statements::UPDATE_RUNS,
+            &[
+                &keys,
+                &status,
+                &n_open,
+                &n_failed,
+                &n_cancelled,
+                &cancelled,
+                &failure,
+                &next_event,
+                &end_event,
+                &ended_at,
+            ],
+        )
+        .await
+    }
+
+    async fn write_tasks(
+        &self,
+        sql: &'static str,
+        tasks: &[(RunKey, &TaskRow)],
+    ) -> Result<(), StoreError> {
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        let rows = || tasks.iter().map(|(_, task)| *task);
+        let runs: Vec<Uuid> = tasks.iter().map(|(run, _)| key(*run)).collect();
+        let nodes: Vec<i32> = rows().map(|task| int32(task.node.0)).collect();
+        let state: Vec<i16> = rows().map(|task| task.state() as i16).collect();
+        let n_unmet: Vec<i32> = rows().map(|task| int32(task.n_unmet)).collect();
+        let n_skipped: Vec<i32> = rows().map(|task| int32(task.n_skipped)).collect();
+        let attempt: Vec<i32> = rows().map(|task| int32(task.attempt)).collect();
+        let failures: Vec<i32> = rows().map(|task| int32(task.failures)).collect();
+        let losses: Vec<i32> = rows().map(|task| int32(task.losses)).collect();
+        let queued_logged: Vec<bool> = rows().map(|task| task.queued_logged).collect();
+        let (queued_at, due_at): (Vec<Option<i64>>, Vec<Option<i64>>) = rows().map(times).unzip();
+        self.run(
+            sql,
+            &[
+                &runs,
+                &nodes,
+                &state,
+                &n_unmet,
+                &n_skipped,
+                &attempt,
+                &failures,
+                &losses,
+                &queued_logged,
+                &queued_at,
+                &due_at,
+            ],
+        )
+        .await
+    }
+
+    async fn write_attempts(&self, written: &[Written]) -> Result<(), StoreError> {
+        let of = |written: &Written| {
+            let run = key(written.run.key);
+            written.changes.attempts.clone().into_iter().map(move |attempt| (run, attempt))
+        };
+        let rows: Vec<_> = written.iter().flat_map(of).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let attempts = || rows.iter().map(|(_, attempt)| attempt);
+        let runs: Vec<Uuid> = rows.iter().map(|(run, _)| *run).collect();
+        let nodes: Vec<i32> = attempts().map(|a| int32(a.node.0)).collect();
+        let numbers: Vec<i32> = attempts().map(|a| int32(a.attempt)).collect();
+        let states: Vec<i16> = attempts().map(|a| a.state as i16).collect();
+        let workers: Vec<&str> = attempts().map(|a| a.claim.worker.as_str()).collect();
+        let tokens: Vec<Uuid> = attempts().map(|a| token(a.claim.token)).collect();
+        let queued_at: Vec<i64> = attempts().map(|a| a.claim.queued_at.as_micros()).collect();
+        let started_at: Vec<i64> = attempts().map(|a| a.claim.started_at.as_micros()).collect();
+        let first_event: Vec<i64> = attempts().map(|a| int(a.first_event)).collect();
+        let with_queued: Vec<bool> = attempts().map(|a| a.with_queued).collect();
+        let (mut failure, mut retry, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+        for attempt in attempts() {
+            failure.push(attempt.failure.as_ref().map(json).transpose()?);
+            retry.push(attempt.retry.as_ref().map(json).transpose()?);
+            notes.push((!attempt.notes.is_empty()).then(|| json(&attempt.notes)).transpose()?);
+        }
+        let now = self.now.as_micros();
+        self.run(
+            statements::INSERT_ATTEMPTS,
+            &[
+                &runs,
+                &nodes,
+                &numbers,
+                &states,
+                &workers,
+                &tokens,
+                &queued_at,
+                &started_at,
+                &first_event,
+                &with_queued,
+                &failure,
+                &retry,
+                &notes,
+                &now,
+            ],
+        )
+        .await
+    }
+
+    async fn write_events(&self, written: &[Written]) -> Result<(), StoreError> {
+        let (mut runs, mut numbers, mut at) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut nodes, mut attempts, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
+        for written in written {
+            for event in &written.changes.events {
+                runs.push(key(written.run.key));
+                numbers.push(int(event.number));
+                at.push(event.at.as_micros());
+                nodes.push(event.node.map(|node| int32(node.0)));
+                attempts.push(int32(event.attempt));
+                kinds.push(json(&event.kind)?);
+            }
+        }
+        if runs.is_empty() {
+            return Ok(());
+        }
+        let params: super::transaction::Params<'_> =
+            &[&runs, &numbers, &at, &nodes, &attempts, &kinds];
+        self.run(statements::INSERT_EVENTS, params).await
+    }
+
+    async fn write_timers(&self, written: &[Written]) -> Result<(), StoreError> {
+        let (mut runs, mut nodes) = (Vec::new(), Vec::new());
+        for written in written {
+            for node in &written.changes.timers_cleared {
+                runs.push(key(written.run.key));
+                nodes.push(int32(node.0));
+            }
+        }
+        if !runs.is_empty() {
+            self.run(statements::CLEAR_TIMERS, &[&runs, &nodes]).await?;
+        }
+        let (mut due, mut runs, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
+        for written in written {
+            for timer in &written.changes.timers {
+                due.push(self.now.after(timer.after).as_micros());
+                runs.push(key(written.run.key));
+                nodes.push(int32(timer.node.0));
+            }
+        }
+        if runs.is_empty() {
+            return Ok(());
+        }
+        self.run(statements::SET_TIMERS, &[&due, &runs, &nodes]).await
+    }
+
+    /// Removes queue rows and slots of tasks that moved on.
+    async fn take_away(&mut self, written: &[Written]) -> Result<(), StoreError> {
+        let (mut dequeued, mut freed) = (Vec::new(), Vec::new());
+        for written in written {
+            let run = written.run.key;
+            dequeued.extend(written.changes.dequeued.iter().map(|node| (run, *node)));
+            freed.extend(written.changes.claims_ended.iter().map(|(node, _)| (run, *node)));
+        }
+        self.cancel_queued(&dequeued).await?;
+        freed.extend(dequeued);
+        self.free_slots(&freed).await
+    }
+}
+
+/// When a task was queued, and when it is due.
+fn times(task: &TaskRow) -> (Option<i64>, Option<i64>) {
+    match &task.phase {
+        Phase::Queued { since, due } => (Some(since.as_micros()), due.map(Timestamp::as_micros)),
+        Phase::Running(claim) => (Some(claim.queued_at.as_micros()), None),
+        Phase::Sleeping { until } => (None, Some(until.as_micros())),
+        _ => (None, None),
+    }
+}

@@ -1,0 +1,34 @@
+//! What Stepwell promises to those who use it, shown through the public API only: on virtual
+//! time, except where real threads or real time are the point. One module per theme.
+#![cfg(feature = "testing")]
+#![expect(clippy::unwrap_used, reason = "a test panics rather than returning an error")]
+#![expect(clippy::unchecked_time_subtraction, reason = "a test that underflows should panic")]
+#![expect(
+    clippy::many_single_char_names,
+    clippy::similar_names,
+    reason = "in small workflows the letters are the names of the steps"
+)]
+
+mod blocking;
+mod cancel;
+mod chain;
+mod client;
+mod codec;
+mod context;
+mod crash;
+mod dag;
+mod events;
+mod failure;
+mod fairness;
+mod harness;
+mod order;
+mod policies;
+mod real_time;
+mod refusals;
+mod retry;
+mod shutdown;
+mod skip;
+mod sleep;
+mod starting;
+mod support;
+mod timeout;

@@ -1,0 +1,61 @@
+//! What the documents show is what the code has: settings, examples and quotations.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+#[path = "../examples/order.rs"]
+mod order;
+
+fn read(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn the_order_example_runs_and_gives_what_it_says() {
+    order::main().expect("both orders are answered");
+}
+
+#[test]
+fn the_table_of_settings_names_every_field_and_no_other() {
+    // R25
+    let source = read("crates/stepwell/src/engine/config.rs");
+    let (_, body) = source.split_once("pub struct Config {").expect("the settings are there");
+    let (body, _) = body.split_once("\n}").expect("the settings end");
+    let fields: BTreeSet<&str> = body
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("pub "))
+        .filter_map(|field| field.split(':').next())
+        .collect();
+    let page = read("docs/configuration.md");
+    let (_, section) = page.split_once("## Settings").expect("the section is there");
+    let (section, _) = section.split_once("\n## ").expect("another section follows");
+    let rows: BTreeSet<&str> = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"))
+        .filter_map(|row| row.split('`').next())
+        .collect();
+    assert_eq!(rows, fields, "edit the table in docs/configuration.md");
+}
+
+/// A quotation is a block of code below a comment that names the file it stands in.
+#[test]
+fn the_readme_quotes_word_for_word() {
+    let readme = read("README.md");
+    let quotations = readme.split("<!-- quoted from ").skip(1);
+    let mut n_quotations = 0;
+    for quotation in quotations {
+        let (path, rest) = quotation.split_once(" -->\n").expect("the comment ends");
+        let (_, rest) = rest.split_once("```rust\n").expect("code follows the comment");
+        let (code, _) = rest.split_once("```").expect("the code ends");
+        assert!(read(path).contains(code), "README.md does not quote {path} word for word");
+        n_quotations += 1;
+    }
+    assert_eq!(n_quotations, 1);
+}
+
+#[test]
+fn the_readme_fits_two_hundred_lines_and_the_example_sixty() {
+    assert!(read("README.md").lines().count() <= 200);
+    assert!(read("crates/stepwell/examples/order.rs").lines().count() <= 60);
+}
