@@ -1,8 +1,9 @@
 use async_trait::async_trait;
 use stepwell_core::fair::OrderKey;
 use stepwell_core::id::WorkerId;
+use stepwell_core::run::RunLog;
 
-use super::rows::{self, key, name, node, read_token, run_key, time, unsigned};
+use super::rows::{self, name, node, read_token, run_key, time, unsigned};
 use super::transaction::Transaction;
 use super::{PostgresStore, statements};
 use crate::ports::{ClaimRef, Inspection, StoreDump, StoreError, TaskPlace};
@@ -17,16 +18,37 @@ impl Inspection for PostgresStore {
     }
 }
 
-async fn dump(transaction: &Transaction) -> Result<StoreDump, StoreError> {
+/// All runs with their tasks and logs, a statement per table.
+async fn runs(transaction: &Transaction) -> Result<StoreDump, StoreError> {
     let mut dump = StoreDump::default();
-    for row in transaction.all(statements::READ_RUN_KEYS, &[]).await? {
-        let run = run_key(&row, 0)?;
-        let Some(row) = transaction.one(statements::READ_RUN, &[&key(run)]).await? else {
-            continue;
-        };
-        dump.runs.insert(run, transaction.log(rows::run(&row)?).await?);
-        dump.tasks.insert(run, transaction.read_tasks(run, false).await?);
+    for row in transaction.all(statements::DUMP_RUNS, &[]).await? {
+        let run = rows::run(&row)?.row;
+        let log = RunLog { run, open: Vec::new(), attempts: Vec::new(), events: Vec::new() };
+        dump.tasks.insert(log.run.key, Vec::new());
+        dump.runs.insert(log.run.key, log);
     }
+    for row in transaction.all(statements::DUMP_TASKS, &[]).await? {
+        let (run, task) = rows::task(&row)?;
+        if let Some(log) = dump.runs.get_mut(&run).filter(|_| !task.state().is_terminal()) {
+            log.open.push(task.clone());
+        }
+        dump.tasks.entry(run).or_default().push(task);
+    }
+    for row in transaction.all(statements::DUMP_ATTEMPTS, &[]).await? {
+        if let Some(log) = dump.runs.get_mut(&run_key(&row, 13)?) {
+            log.attempts.push(rows::attempt(&row)?);
+        }
+    }
+    for row in transaction.all(statements::DUMP_EVENTS, &[]).await? {
+        if let Some(log) = dump.runs.get_mut(&run_key(&row, 5)?) {
+            log.events.push(rows::event(&row)?);
+        }
+    }
+    Ok(dump)
+}
+
+async fn dump(transaction: &Transaction) -> Result<StoreDump, StoreError> {
+    let mut dump = runs(transaction).await?;
     for row in transaction.all(statements::READ_PLACES, &[]).await? {
         let place = match row.try_get::<_, i32>(2)? {
             0 => TaskPlace::Ready(name(&row, 3)?, OrderKey(unsigned(&row, 4)?)),

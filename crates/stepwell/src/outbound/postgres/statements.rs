@@ -11,6 +11,10 @@ pub(super) const CLEAR_SERVE: &str = include_str!("sql/clear_serve.sql");
 pub(super) const CLEAR_TIMERS: &str = include_str!("sql/clear_timers.sql");
 pub(super) const COUNT_ADMITTED: &str = include_str!("sql/count_admitted.sql");
 pub(super) const DUE_TIMERS: &str = include_str!("sql/due_timers.sql");
+pub(super) const DUMP_ATTEMPTS: &str = include_str!("sql/dump_attempts.sql");
+pub(super) const DUMP_EVENTS: &str = include_str!("sql/dump_events.sql");
+pub(super) const DUMP_RUNS: &str = include_str!("sql/dump_runs.sql");
+pub(super) const DUMP_TASKS: &str = include_str!("sql/dump_tasks.sql");
 pub(super) const FIND_ATTEMPTS: &str = include_str!("sql/find_attempts.sql");
 pub(super) const FIND_RUNS: &str = include_str!("sql/find_runs.sql");
 pub(super) const FIND_WORKER: &str = include_str!("sql/find_worker.sql");
@@ -63,7 +67,6 @@ pub(super) const READ_NOW: &str = include_str!("sql/read_now.sql");
 pub(super) const READ_OUTPUTS: &str = include_str!("sql/read_outputs.sql");
 pub(super) const READ_PLACES: &str = include_str!("sql/read_places.sql");
 pub(super) const READ_RUN: &str = include_str!("sql/read_run.sql");
-pub(super) const READ_RUN_KEYS: &str = include_str!("sql/read_run_keys.sql");
 pub(super) const READ_SERVED: &str = include_str!("sql/read_served.sql");
 pub(super) const READ_SOME_OUTPUTS: &str = include_str!("sql/read_some_outputs.sql");
 pub(super) const READ_SOME_TASKS: &str = include_str!("sql/read_some_tasks.sql");
@@ -106,6 +109,10 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("clear_timers", CLEAR_TIMERS),
     ("count_admitted", COUNT_ADMITTED),
     ("due_timers", DUE_TIMERS),
+    ("dump_attempts", DUMP_ATTEMPTS),
+    ("dump_events", DUMP_EVENTS),
+    ("dump_runs", DUMP_RUNS),
+    ("dump_tasks", DUMP_TASKS),
     ("find_attempts", FIND_ATTEMPTS),
     ("find_runs", FIND_RUNS),
     ("find_worker", FIND_WORKER),
@@ -158,7 +165,6 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("read_outputs", READ_OUTPUTS),
     ("read_places", READ_PLACES),
     ("read_run", READ_RUN),
-    ("read_run_keys", READ_RUN_KEYS),
     ("read_served", READ_SERVED),
     ("read_some_outputs", READ_SOME_OUTPUTS),
     ("read_some_tasks", READ_SOME_TASKS),

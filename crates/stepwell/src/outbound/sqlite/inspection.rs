@@ -1,9 +1,10 @@
 use async_trait::async_trait;
+use rusqlite::Row;
 use stepwell_core::fair::OrderKey;
 use stepwell_core::id::WorkerId;
+use stepwell_core::run::RunLog;
 
-use super::rows::{name, node, run_key, time, unsigned};
-use super::runs::log;
+use super::rows::{self, name, node, run_key, time, unsigned};
 use super::transaction::Transaction;
 use super::{SqliteStore, statements};
 use crate::ports::{ClaimRef, Inspection, StoreDump, StoreError, TaskPlace};
@@ -15,12 +16,35 @@ impl Inspection for SqliteStore {
     }
 }
 
-fn dump(transaction: &Transaction<'_>) -> Result<StoreDump, StoreError> {
+/// All runs with their tasks and logs, a statement per table.
+fn runs(transaction: &Transaction<'_>) -> Result<StoreDump, StoreError> {
     let mut dump = StoreDump::default();
-    for run in transaction.all(statements::READ_RUN_KEYS, [], |row| run_key(row, 0))? {
-        dump.runs.insert(run, log(transaction, transaction.known_run(run)?)?);
-        dump.tasks.insert(run, transaction.tasks(run, false)?);
+    for run in transaction.all(statements::DUMP_RUNS, [], rows::run)? {
+        let (key, run) = (run.row.key, run.row);
+        let log = RunLog { run, open: Vec::new(), attempts: Vec::new(), events: Vec::new() };
+        dump.tasks.insert(key, Vec::new());
+        dump.runs.insert(key, log);
     }
+    let tasks = |row: &Row<'_>| Ok((run_key(row, 13)?, rows::task(row)?));
+    for (run, task) in transaction.all(statements::DUMP_TASKS, [], tasks)? {
+        if let Some(log) = dump.runs.get_mut(&run).filter(|_| !task.state().is_terminal()) {
+            log.open.push(task.clone());
+        }
+        dump.tasks.entry(run).or_default().push(task);
+    }
+    let attempts = |row: &Row<'_>| Ok((run_key(row, 13)?, rows::attempt(row)?));
+    for (run, attempt) in transaction.all(statements::DUMP_ATTEMPTS, [], attempts)? {
+        dump.runs.entry(run).and_modify(|log| log.attempts.push(attempt));
+    }
+    let events = |row: &Row<'_>| Ok((run_key(row, 5)?, rows::event(row)?));
+    for (run, event) in transaction.all(statements::DUMP_EVENTS, [], events)? {
+        dump.runs.entry(run).and_modify(|log| log.events.push(event));
+    }
+    Ok(dump)
+}
+
+fn dump(transaction: &Transaction<'_>) -> Result<StoreDump, StoreError> {
+    let mut dump = runs(transaction)?;
     let places = transaction.all(statements::READ_PLACES, [], |row| {
         let place = match row.get::<_, i64>(2)? {
             0 => TaskPlace::Ready(name(row, 3)?, OrderKey(unsigned(row, 4)?)),

@@ -84,10 +84,7 @@ fn view(transaction: &Transaction<'_>, run: rows::StoredRun) -> Result<RunView, 
     Ok(RunView { row: run.row, definition })
 }
 
-pub(super) fn log(
-    transaction: &Transaction<'_>,
-    run: rows::StoredRun,
-) -> Result<RunLog, StoreError> {
+fn log(transaction: &Transaction<'_>, run: rows::StoredRun) -> Result<RunLog, StoreError> {
     let run_key = run.row.key;
     Ok(RunLog {
         run: run.row,

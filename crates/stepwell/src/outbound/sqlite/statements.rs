@@ -13,6 +13,10 @@ pub(super) const COUNT_THROTTLED: &str = include_str!("sql/count_throttled.sql")
 pub(super) const DATA_VERSION: &str = include_str!("sql/data_version.sql");
 pub(super) const DEAD_WORKERS: &str = include_str!("sql/dead_workers.sql");
 pub(super) const DUE_TIMERS: &str = include_str!("sql/due_timers.sql");
+pub(super) const DUMP_ATTEMPTS: &str = include_str!("sql/dump_attempts.sql");
+pub(super) const DUMP_EVENTS: &str = include_str!("sql/dump_events.sql");
+pub(super) const DUMP_RUNS: &str = include_str!("sql/dump_runs.sql");
+pub(super) const DUMP_TASKS: &str = include_str!("sql/dump_tasks.sql");
 pub(super) const FIND_ATTEMPT: &str = include_str!("sql/find_attempt.sql");
 pub(super) const FIND_RUN: &str = include_str!("sql/find_run.sql");
 pub(super) const FIND_TENANT: &str = include_str!("sql/find_tenant.sql");
@@ -57,7 +61,6 @@ pub(super) const READ_OUTPUTS: &str = include_str!("sql/read_outputs.sql");
 pub(super) const READ_PLACES: &str = include_str!("sql/read_places.sql");
 pub(super) const READ_QUEUES: &str = include_str!("sql/read_queues.sql");
 pub(super) const READ_RUN: &str = include_str!("sql/read_run.sql");
-pub(super) const READ_RUN_KEYS: &str = include_str!("sql/read_run_keys.sql");
 pub(super) const READ_STANDING: &str = include_str!("sql/read_standing.sql");
 pub(super) const READ_TASK: &str = include_str!("sql/read_task.sql");
 pub(super) const READ_TASKS: &str = include_str!("sql/read_tasks.sql");
@@ -98,6 +101,10 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("data_version", DATA_VERSION),
     ("dead_workers", DEAD_WORKERS),
     ("due_timers", DUE_TIMERS),
+    ("dump_attempts", DUMP_ATTEMPTS),
+    ("dump_events", DUMP_EVENTS),
+    ("dump_runs", DUMP_RUNS),
+    ("dump_tasks", DUMP_TASKS),
     ("find_attempt", FIND_ATTEMPT),
     ("find_run", FIND_RUN),
     ("find_tenant", FIND_TENANT),
@@ -142,7 +149,6 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("read_places", READ_PLACES),
     ("read_queues", READ_QUEUES),
     ("read_run", READ_RUN),
-    ("read_run_keys", READ_RUN_KEYS),
     ("read_standing", READ_STANDING),
     ("read_task", READ_TASK),
     ("read_tasks", READ_TASKS),

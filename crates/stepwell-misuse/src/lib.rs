@@ -1,0 +1,1 @@
+//! Programs that misuse Stepwell; see `tests/ui`. There is nothing to use here.
