@@ -1,12 +1,13 @@
 //! Which store the binary uses. The one place to change when another becomes the default.
 
-use stepwell::MemoryStore;
-use stepwell::ports::Store;
+use std::path::Path;
+
+use stepwell::{Error, SqliteStore};
 
 /// Where the state of an embedded engine lives, in words for the user.
-pub(crate) const EMBEDDED: &str = "in memory";
+pub(crate) const EMBEDDED: &str = "in a SQLite file";
 
-/// The store of an embedded engine.
-pub(crate) fn embedded() -> impl Store {
-    MemoryStore::new()
+/// The store of an embedded engine, in a file in this folder.
+pub(crate) async fn embedded(folder: &Path) -> Result<SqliteStore, Error> {
+    SqliteStore::open(folder.join("stepwell.db")).await
 }

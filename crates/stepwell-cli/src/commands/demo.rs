@@ -12,6 +12,7 @@ mod workflow;
 use std::time::Duration;
 
 use stepwell::{Config, Engine, NewRun, WorkflowRef};
+use tempfile::TempDir;
 
 use super::Failure;
 use crate::args::DemoArgs;
@@ -35,7 +36,10 @@ pub(super) fn run(args: &DemoArgs, output: Output) -> Result<(), Failure> {
 async fn demo(args: &DemoArgs, output: Output) -> Result<(), Failure> {
     let shop = Shop::default();
     let config = Config { slots: SLOTS, ..Config::default() };
-    let mut builder = Engine::builder(store::embedded()).config(config).state(shop.clone());
+    // The demo begins afresh each time; its file goes with it.
+    let folder = TempDir::with_prefix("stepwell-demo-")?;
+    let store = store::embedded(folder.path()).await?;
+    let mut builder = Engine::builder(store).config(config).state(shop.clone());
     let workflow = builder.workflow(order_workflow(args.fraud_window));
     let engine = builder.start().await?;
 

@@ -12,6 +12,7 @@ pub(super) const COUNT_TENANTS: &str = include_str!("sql/count_tenants.sql");
 pub(super) const COUNT_THROTTLED: &str = include_str!("sql/count_throttled.sql");
 pub(super) const DATA_VERSION: &str = include_str!("sql/data_version.sql");
 pub(super) const DEAD_WORKERS: &str = include_str!("sql/dead_workers.sql");
+pub(super) const DEFINITION_REVISIONS: &str = include_str!("sql/definition_revisions.sql");
 pub(super) const DUE_TIMERS: &str = include_str!("sql/due_timers.sql");
 pub(super) const DUMP_ATTEMPTS: &str = include_str!("sql/dump_attempts.sql");
 pub(super) const DUMP_EVENTS: &str = include_str!("sql/dump_events.sql");
@@ -100,6 +101,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("count_throttled", COUNT_THROTTLED),
     ("data_version", DATA_VERSION),
     ("dead_workers", DEAD_WORKERS),
+    ("definition_revisions", DEFINITION_REVISIONS),
     ("due_timers", DUE_TIMERS),
     ("dump_attempts", DUMP_ATTEMPTS),
     ("dump_events", DUMP_EVENTS),

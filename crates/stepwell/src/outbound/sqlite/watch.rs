@@ -27,6 +27,7 @@ pub(super) fn start(
 fn watch(shared: &Weak<Shared>, connection: &Connection, definitions: &DefinitionCache) {
     let mut pause = PAUSE_MIN;
     let mut seen = version(connection);
+    let mut seen_policies = policies(connection);
     loop {
         std::thread::sleep(pause);
         let Some(shared) = shared.upgrade() else { return };
@@ -37,12 +38,21 @@ fn watch(shared: &Weak<Shared>, connection: &Connection, definitions: &Definitio
         }
         seen = found;
         pause = PAUSE_MIN;
-        // Another process may have changed policies; what is read next is fresh.
-        definitions.lock().expect("no holder of the lock panics").clear();
+        let found_policies = policies(connection);
+        if found_policies != seen_policies {
+            // Perhaps by another process: what is read next is fresh.
+            definitions.lock().expect("no holder of the lock panics").clear();
+            seen_policies = found_policies;
+        }
         for hint in [Hint::Ready, Hint::Timers, Hint::Ended, Hint::Claims] {
             shared.hints.give(hint);
         }
     }
+}
+
+/// Changes whenever policies do.
+fn policies(connection: &Connection) -> Option<i64> {
+    connection.query_row(statements::DEFINITION_REVISIONS, [], |row| row.get(0)).ok()
 }
 
 /// Changes whenever another connection has committed, our own writer's included.

@@ -25,6 +25,8 @@ create table definition (
     version integer not null,
     signature blob not null check (length(signature) = 32),
     body text not null,
+    -- how often its policies were replaced
+    revision integer not null default 0,
     unique (workflow, version),
     unique (workflow, signature)
 ) strict;
