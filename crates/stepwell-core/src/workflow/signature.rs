@@ -1,7 +1,7 @@
 //! The digest of a workflow's structure.
 //!
-//! Names, kinds, edges and whether there is a failure handler count; policies do not, and neither does the order of declaration, so
-//! that moving a line in the source is no new version.
+//! Names, kinds, edges and whether there is a failure handler count. Policies do not, and
+//! neither does the order of declaration, so that moving a line in the source is no new version.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

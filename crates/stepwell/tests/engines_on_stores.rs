@@ -1,0 +1,120 @@
+//! Engines on every store, on real time: two of them share the work of one store.
+#![cfg(all(feature = "sqlite", feature = "postgres"))]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use stepwell::ports::Store;
+use stepwell::{
+    Engine, MemoryStore, NewRun, PostgresOptions, PostgresStore, Retry, RunStatus, SqliteStore,
+    StepError, Workflow, WorkflowRef,
+};
+
+const N_RUNS: u32 = 100;
+
+/// Counts what was executed, by step.
+#[derive(Default)]
+struct Counts {
+    double: AtomicU32,
+    add: AtomicU32,
+}
+
+/// a -> (double, nap) -> add; `double` fails once for every tenth run.
+fn sums() -> Workflow<u32, u32, Arc<Counts>> {
+    let mut w = Workflow::define::<u32, Arc<Counts>>("sums");
+    let a = w.step("a").run(async |ctx| Ok(*ctx.input()));
+    let retry = Retry::fixed(1, Duration::from_millis(5));
+    let double = w.step("double").after(a).retry(retry).run(async |ctx, n| {
+        ctx.state().double.fetch_add(1, Ordering::Relaxed);
+        if n % 10 == 0 && ctx.attempt() == 1 {
+            return Err(StepError::new("flaky"));
+        }
+        Ok(2 * n)
+    });
+    let nap = w.sleep("nap", Duration::from_millis(10)).after(a);
+    let add = w.step("add").after((a, double, nap)).run_blocking(|ctx, (a, double, ())| {
+        ctx.state().add.fetch_add(1, Ordering::Relaxed);
+        Ok(a + double)
+    });
+    w.output(add)
+}
+
+async fn engine(store: impl Store, counts: &Arc<Counts>) -> (Engine, WorkflowRef<u32, u32>) {
+    let mut builder = Engine::builder(store).state(Arc::clone(counts));
+    let sums = builder.workflow(sums());
+    (builder.start().await.expect("the engine starts"), sums)
+}
+
+/// Two engines on two handles of one store: every run ends right, and without faults every step
+/// is executed exactly as often as it must be.
+async fn two_engines_share(one: impl Store, other: impl Store) {
+    // R3, R5, R15, R24, S10
+    let counts = Arc::new(Counts::default());
+    let (first, sums) = engine(one, &counts).await;
+    let (second, _) = engine(other, &counts).await;
+    let new = |n: u32| NewRun::new(n).tenant(["a", "b", "c"][n as usize % 3]);
+    let started = first.start_many(&sums, (0..N_RUNS).map(new)).await.expect("they start");
+    for (n, run) in (0..).zip(started) {
+        let run = run.expect("no start is refused");
+        assert_eq!(run.result().await.expect("it completes"), 3 * n);
+        assert_eq!(run.status().await.expect("it is there"), RunStatus::Completed);
+    }
+    let n_flaky = N_RUNS.div_ceil(10);
+    assert_eq!(counts.double.load(Ordering::Relaxed), N_RUNS + n_flaky);
+    assert_eq!(counts.add.load(Ordering::Relaxed), N_RUNS);
+    for engine in [first, second] {
+        let report = engine.stop_gracefully().await;
+        assert_eq!((report.n_handed_back, report.n_still_running), (0, 0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_engines_share_a_memory_store() {
+    let store = MemoryStore::new();
+    two_engines_share(store.clone(), store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_engines_share_a_sqlite_file() {
+    let folder = tempfile::TempDir::new().expect("there is room for a file");
+    let path = folder.path().join("stepwell.db");
+    let open = || SqliteStore::open(path.clone());
+    // Two stores on one file know of each other only what two processes would.
+    let (one, other) = (open().await.expect("it opens"), open().await.expect("it opens"));
+    two_engines_share(one, other).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_engines_share_a_postgres_schema() {
+    let url = std::env::var("STEPWELL_TEST_DATABASE_URL").expect(
+        "tests of the PostgreSQL store need a server: run `cargo xtask test`, or set \
+         STEPWELL_TEST_DATABASE_URL",
+    );
+    let schema = format!("engines_{}", std::process::id());
+    let connect = || async {
+        let options = PostgresOptions::new(url.clone()).schema(schema.clone());
+        PostgresStore::connect_with(options).await.expect("the server answers")
+    };
+    two_engines_share(connect().await, connect().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_in_a_file_goes_on_after_its_process_stopped() {
+    // R4, R5
+    let folder = tempfile::TempDir::new().expect("there is room for a file");
+    let path = folder.path().join("stepwell.db");
+    let counts = Arc::new(Counts::default());
+    let client = SqliteStore::open(path.clone()).await.expect("it opens");
+    let (engine, sums) = engine(client, &counts).await;
+    let run = engine.start(&sums, 7).tenant("t").id("seven").await.expect("it starts");
+    let id = run.id().to_owned();
+    engine.stop(Duration::ZERO).await;
+    drop((run, engine));
+
+    let again = SqliteStore::open(path).await.expect("it opens again");
+    let (engine, sums) = self::engine(again, &counts).await;
+    let run = engine.run_handle_of(&sums, "t", &id).await.expect("it is there");
+    assert_eq!(run.result().await.expect("it completes"), 21);
+    engine.stop_gracefully().await;
+}
