@@ -14,6 +14,7 @@ mod leadership;
 mod limits;
 mod line;
 mod migrate;
+mod notify;
 mod pool;
 mod rows;
 mod runs;
@@ -27,6 +28,7 @@ mod write;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use pool::Pool;
 pub use pool::PostgresOptions;
@@ -44,6 +46,19 @@ struct Shared {
     pool: Pool,
     hints: HintSender,
     definitions: DefinitionCache,
+    outbox: Arc<notify::Outbox>,
+    /// What [`saw_revisions`](Self::saw_revisions) saw last.
+    revisions: AtomicI64,
+}
+
+impl Shared {
+    /// Forgets definitions if policies have changed since the last look, perhaps by another
+    /// process: what is read next is fresh.
+    fn saw_revisions(&self, revisions: i64) {
+        if self.revisions.swap(revisions, Ordering::AcqRel) != revisions {
+            self.definitions.lock().expect("no holder of the lock panics").clear();
+        }
+    }
 }
 
 /// How often a transaction is tried again that met another one.
@@ -64,8 +79,12 @@ impl PostgresStore {
 
     /// Commits, then tells others what there is to see.
     async fn commit_transaction(&self, transaction: Transaction) -> Result<(), StoreError> {
-        for hint in transaction.commit().await? {
-            self.shared.hints.give(hint);
+        let earned = transaction.commit().await?;
+        for hint in &earned {
+            self.shared.hints.give(*hint);
+        }
+        if !earned.is_empty() {
+            self.shared.outbox.tell();
         }
         Ok(())
     }

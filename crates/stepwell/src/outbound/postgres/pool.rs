@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, RecyclingMethod, Runtime, Timeouts};
@@ -10,7 +11,7 @@ use stepwell_core::code::Code;
 use tokio_postgres::NoTls;
 
 use super::transaction::DefinitionCache;
-use super::{PostgresStore, Shared, migrate};
+use super::{PostgresStore, Shared, migrate, notify};
 use crate::ports::{Clock, HintSender, StoreError};
 
 /// A connection from the pool.
@@ -28,6 +29,7 @@ pub struct PostgresOptions {
     url: String,
     schema: String,
     connections_max: usize,
+    poll_only: bool,
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -35,7 +37,7 @@ impl PostgresOptions {
     /// The server and database of this URL.
     pub fn new(url: impl Into<String>) -> Self {
         let schema = SCHEMA.to_owned();
-        Self { url: url.into(), schema, connections_max: 8, clock: None }
+        Self { url: url.into(), schema, connections_max: 8, poll_only: false, clock: None }
     }
 
     /// Another schema than `stepwell`: lower-case letters, digits and underscores.
@@ -49,6 +51,14 @@ impl PostgresOptions {
     #[must_use]
     pub fn connections_max(mut self, n: usize) -> Self {
         self.connections_max = n;
+        self
+    }
+
+    /// Without wake-ups between processes, which need a connection of their own that no
+    /// transaction pooler stands before. Work of other processes is then found by polling.
+    #[must_use]
+    pub fn poll_only(mut self) -> Self {
+        self.poll_only = true;
         self
     }
 
@@ -118,7 +128,7 @@ impl PostgresStore {
             refuse(format!("url: {error}; it looks like postgres://user@host/database"))
         })?;
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_config(config, NoTls, recycling);
+        let manager = Manager::from_config(config.clone(), NoTls, recycling);
         let timeouts =
             Timeouts { wait: Some(WAIT_MAX), create: Some(WAIT_MAX), recycle: Some(WAIT_MAX) };
         let connections = deadpool_postgres::Pool::builder(manager)
@@ -130,7 +140,17 @@ impl PostgresStore {
         let pool = Pool { connections, schema: options.schema, clock: options.clock };
         migrate::migrate(&pool).await?;
         let (hints, definitions) = (HintSender::default(), DefinitionCache::default());
-        Ok(Self { shared: Arc::new(Shared { pool, hints, definitions }) })
+        let shared = Arc::new(Shared {
+            pool,
+            hints,
+            definitions,
+            outbox: Arc::default(),
+            revisions: AtomicI64::new(-1),
+        });
+        if !options.poll_only {
+            notify::start(&shared, config);
+        }
+        Ok(Self { shared })
     }
 }
 

@@ -10,6 +10,7 @@ pub(super) const CLEAR_LEADER: &str = include_str!("sql/clear_leader.sql");
 pub(super) const CLEAR_SERVE: &str = include_str!("sql/clear_serve.sql");
 pub(super) const CLEAR_TIMERS: &str = include_str!("sql/clear_timers.sql");
 pub(super) const COUNT_ADMITTED: &str = include_str!("sql/count_admitted.sql");
+pub(super) const DEFINITION_REVISIONS: &str = include_str!("sql/definition_revisions.sql");
 pub(super) const DUE_TIMERS: &str = include_str!("sql/due_timers.sql");
 pub(super) const DUMP_ATTEMPTS: &str = include_str!("sql/dump_attempts.sql");
 pub(super) const DUMP_EVENTS: &str = include_str!("sql/dump_events.sql");
@@ -108,6 +109,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("clear_serve", CLEAR_SERVE),
     ("clear_timers", CLEAR_TIMERS),
     ("count_admitted", COUNT_ADMITTED),
+    ("definition_revisions", DEFINITION_REVISIONS),
     ("due_timers", DUE_TIMERS),
     ("dump_attempts", DUMP_ATTEMPTS),
     ("dump_events", DUMP_EVENTS),

@@ -27,6 +27,9 @@ impl Workers for PostgresStore {
     ) -> Result<HeartbeatAnswer, StoreError> {
         let transaction = self.begin().await?;
         let answer = heartbeat(&transaction, worker, claims).await?;
+        if let Some(row) = transaction.one(statements::DEFINITION_REVISIONS, &[]).await? {
+            self.shared.saw_revisions(row.try_get(0)?);
+        }
         self.commit_transaction(transaction).await?;
         Ok(answer)
     }

@@ -9,6 +9,8 @@ create table stepwell.definition (
     version integer not null check (version >= 0),
     signature bytea not null check (length(signature) = 32),
     body text not null,
+    -- how often its policies were replaced
+    revision bigint not null default 0,
     unique (workflow, version),
     unique (workflow, signature)
 );
