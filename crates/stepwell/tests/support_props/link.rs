@@ -1,0 +1,251 @@
+//! One engine's connection to the watched store, which can be cut and can lose replies.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stepwell::core::decide::CancelAnswer;
+use stepwell::core::id::{DefinitionId, Epoch, Node, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::run::{RunLog, RunStatus, TaskRow};
+use stepwell::core::workflow::Definition;
+use stepwell::ports::{
+    ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitAnswer, CommitItem, Commits, Definitions,
+    FiredTimers, HeartbeatAnswer, Hints, Inspection, Lead, Leadership, Payload, ReapRequest,
+    Reaped, RunFilter, RunPage, RunView, Runs, StartAnswer, StartRequest, Starts, Store, StoreDump,
+    StoreError, StoredDefinition, TaskInputs, TenantSettings, TenantView, Tenants, Timers,
+    WorkerRegistration, Workers,
+};
+
+use super::watch::Watch;
+
+type Answer<T> = Result<T, StoreError>;
+
+/// A connection to the watched store. Clones are the same connection.
+#[derive(Clone)]
+pub(crate) struct Link {
+    pub(crate) watch: Arc<Watch>,
+    fault: Arc<Mutex<Fault>>,
+}
+
+#[derive(Default)]
+struct Fault {
+    /// Nothing goes through.
+    is_cut: bool,
+    /// So many starts and commits take effect, but their replies are lost (FB1).
+    n_replies_lost: u32,
+}
+
+impl Link {
+    pub(crate) fn new(watch: &Arc<Watch>) -> Self {
+        Self { watch: Arc::clone(watch), fault: Arc::default() }
+    }
+
+    pub(crate) fn cut(&self) {
+        self.fault.lock().expect("no holder of the lock panics").is_cut = true;
+    }
+
+    pub(crate) fn mend(&self) {
+        *self.fault.lock().expect("no holder of the lock panics") = Fault::default();
+    }
+
+    pub(crate) fn lose_replies(&self, n: u32) {
+        self.fault.lock().expect("no holder of the lock panics").n_replies_lost = n;
+    }
+
+    fn reach(&self, operation: &'static str) -> Answer<&stepwell::MemoryStore> {
+        if self.fault.lock().expect("no holder of the lock panics").is_cut {
+            return Err(StoreError::Unavailable { operation, why: "cut off".into() });
+        }
+        Ok(&self.watch.store)
+    }
+
+    /// The answer of a call that took effect, unless it gets lost on its way.
+    fn reply<T>(&self, operation: &'static str, answer: T) -> Answer<T> {
+        let mut fault = self.fault.lock().expect("no holder of the lock panics");
+        if fault.n_replies_lost > 0 {
+            fault.n_replies_lost -= 1;
+            return Err(StoreError::Unavailable { operation, why: "the reply was lost".into() });
+        }
+        Ok(answer)
+    }
+
+    fn changed<T>(&self, answer: T) -> T {
+        self.watch.changed();
+        answer
+    }
+}
+
+impl Store for Link {
+    fn hints(&self) -> Hints {
+        self.watch.store.hints()
+    }
+}
+
+#[async_trait]
+impl Starts for Link {
+    async fn start(&self, requests: Vec<StartRequest>) -> Answer<Vec<StartAnswer>> {
+        let answers = self.reach("start")?.start(requests).await?;
+        self.watch.changed();
+        self.reply("start", answers)
+    }
+}
+
+#[async_trait]
+impl Claims for Link {
+    async fn claim(&self, request: ClaimRequest) -> Answer<ClaimAnswer> {
+        let answer = self.reach("claim")?.claim(request.clone()).await?;
+        if let ClaimAnswer::Claimed { tasks, .. } = &answer {
+            self.watch.claimed(&request, tasks);
+        }
+        Ok(answer)
+    }
+
+    async fn inputs(&self, claims: &[ClaimRef]) -> Answer<Vec<TaskInputs>> {
+        let inputs = self.reach("inputs")?.inputs(claims).await?;
+        for (claim, inputs) in claims.iter().zip(&inputs) {
+            self.watch.handed_inputs(*claim, &inputs.parents);
+        }
+        Ok(inputs)
+    }
+}
+
+#[async_trait]
+impl Commits for Link {
+    async fn commit(&self, items: Vec<CommitItem>) -> Answer<Vec<CommitAnswer>> {
+        let answers = self.reach("commit")?.commit(items.clone()).await?;
+        self.watch.committed(&items, &answers);
+        self.reply("commit", answers)
+    }
+
+    async fn cancel(&self, run: RunKey) -> Answer<Option<CancelAnswer>> {
+        let answer = self.reach("cancel")?.cancel(run).await?;
+        self.watch.cancelled(run, answer);
+        Ok(answer)
+    }
+}
+
+#[async_trait]
+impl Timers for Link {
+    async fn fire_timers(&self, epoch: Epoch, timers_max: usize) -> Answer<FiredTimers> {
+        let fired = self.reach("fire timers")?.fire_timers(epoch, timers_max).await?;
+        if fired.n_fired > 0 {
+            self.watch.changed();
+        }
+        Ok(fired)
+    }
+}
+
+#[async_trait]
+impl Workers for Link {
+    async fn register_worker(&self, registration: WorkerRegistration) -> Answer<()> {
+        self.reach("register")?.register_worker(registration.clone()).await?;
+        self.watch.registered(registration);
+        Ok(())
+    }
+
+    async fn heartbeat(&self, worker: &WorkerId, claims: &[ClaimRef]) -> Answer<HeartbeatAnswer> {
+        let answer = self.reach("heartbeat")?.heartbeat(worker, claims).await?;
+        self.watch.beaten(claims, &answer);
+        Ok(answer)
+    }
+
+    async fn deregister_worker(&self, worker: &WorkerId) -> Answer<()> {
+        self.reach("deregister")?.deregister_worker(worker).await.map(|()| self.changed(()))
+    }
+
+    async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Answer<Reaped> {
+        let reaped = self.reach("reap")?.reap(epoch, request).await?;
+        if reaped.n_workers > 0 {
+            self.watch.reaped(request.crash_limit);
+        }
+        Ok(reaped)
+    }
+}
+
+#[async_trait]
+impl Leadership for Link {
+    async fn lead(&self, candidate: &WorkerId, ttl: Duration) -> Answer<Lead> {
+        self.reach("lead")?.lead(candidate, ttl).await
+    }
+
+    async fn resign(&self, epoch: Epoch) -> Answer<()> {
+        self.reach("resign")?.resign(epoch).await
+    }
+}
+
+#[async_trait]
+impl Definitions for Link {
+    async fn register(&self, definition: &Definition) -> Answer<Arc<StoredDefinition>> {
+        self.reach("register")?.register(definition).await
+    }
+
+    async fn definition(&self, id: DefinitionId) -> Answer<Option<Arc<StoredDefinition>>> {
+        self.reach("definition")?.definition(id).await
+    }
+
+    async fn latest(&self, workflow: &str) -> Answer<Option<Arc<StoredDefinition>>> {
+        self.reach("latest")?.latest(workflow).await
+    }
+}
+
+#[async_trait]
+impl Runs for Link {
+    async fn find(&self, tenant: &Tenant, id: &RunId) -> Answer<Option<RunView>> {
+        self.reach("find")?.find(tenant, id).await
+    }
+
+    async fn run(&self, run: RunKey) -> Answer<Option<RunView>> {
+        self.reach("run")?.run(run).await
+    }
+
+    async fn tasks(&self, run: RunKey) -> Answer<Vec<TaskRow>> {
+        self.reach("tasks")?.tasks(run).await
+    }
+
+    async fn output(&self, run: RunKey, node: Node) -> Answer<Option<Payload>> {
+        self.reach("output")?.output(run, node).await
+    }
+
+    async fn outputs(&self, run: RunKey) -> Answer<Vec<(Node, Payload)>> {
+        self.reach("outputs")?.outputs(run).await
+    }
+
+    async fn log(&self, run: RunKey) -> Answer<Option<RunLog>> {
+        self.reach("log")?.log(run).await
+    }
+
+    async fn ended(&self, runs: &[RunKey]) -> Answer<Vec<(RunKey, RunStatus)>> {
+        self.reach("ended")?.ended(runs).await
+    }
+
+    async fn list(
+        &self,
+        filter: &RunFilter,
+        before: Option<RunKey>,
+        rows_max: usize,
+    ) -> Answer<RunPage> {
+        self.reach("list")?.list(filter, before, rows_max).await
+    }
+}
+
+#[async_trait]
+impl Tenants for Link {
+    async fn set_tenant(&self, tenant: &Tenant, settings: TenantSettings) -> Answer<()> {
+        self.reach("set tenant")?.set_tenant(tenant, settings).await.map(|()| self.changed(()))
+    }
+
+    async fn set_default_tenant(&self, settings: TenantSettings) -> Answer<()> {
+        self.reach("set tenants")?.set_default_tenant(settings).await.map(|()| self.changed(()))
+    }
+
+    async fn tenant(&self, tenant: &Tenant) -> Answer<Option<TenantView>> {
+        self.reach("tenant")?.tenant(tenant).await
+    }
+}
+
+#[async_trait]
+impl Inspection for Link {
+    async fn dump(&self) -> Answer<StoreDump> {
+        self.reach("dump")?.dump().await
+    }
+}

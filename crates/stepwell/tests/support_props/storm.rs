@@ -1,0 +1,356 @@
+//! Workers without engines: they call the store in any order, late, twice, or never again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use stepwell::core::decide::RunSeed;
+use stepwell::core::failure::{Failure, FailureKind, RetryAdvice};
+use stepwell::core::id::{Epoch, Node, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::run::TaskState;
+use stepwell::core::workflow::NodeKind;
+use stepwell::ports::{
+    ClaimAnswer, ClaimRequest, ClaimedTask, Claims, Clock, CommitItem, Commits, Definitions, Lead,
+    Leadership, Outcome, ParentInput, Payload, ReapRequest, StartAnswer, StartRequest, Starts,
+    StoredDefinition, Timers, WorkerRegistration, Workers,
+};
+use stepwell::testing::ManualClock;
+
+use super::at_once;
+use super::fleet::LEASE;
+use super::link::Link;
+use super::model::Story;
+use super::plan::{Fate, NodePlan, Plan, output_of};
+use super::steps::{Execution, Ledger, Seen};
+use super::watch::Watch;
+
+const CRASH_LIMIT: u32 = 3;
+const N_SEATS: usize = 3;
+
+/// What somebody does next. Numbers pick among what there is.
+#[derive(Clone, Debug)]
+pub(crate) enum Move {
+    Claim {
+        seat: usize,
+        tasks_max: usize,
+    },
+    /// Commits some of what a worker holds, or held once, in one batch.
+    Commit {
+        seat: usize,
+        picks: Vec<usize>,
+    },
+    Release {
+        seat: usize,
+        pick: usize,
+    },
+    /// Commits something again that was committed before (FB1).
+    Repeat {
+        pick: usize,
+    },
+    Beat {
+        seat: usize,
+    },
+    /// The worker's process dies and another takes its seat.
+    Die {
+        seat: usize,
+    },
+    Pass {
+        millis: u64,
+    },
+    Fire {
+        timers_max: usize,
+    },
+    Reap,
+    Cancel {
+        run: usize,
+    },
+}
+
+pub(crate) fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let seat = || 0..N_SEATS;
+    let pick = || 0..1_000_usize;
+    let one = prop_oneof![
+        8 => (seat(), 1..=8_usize).prop_map(|(seat, tasks_max)| Move::Claim { seat, tasks_max }),
+        8 => (seat(), vec(pick(), 1..=5)).prop_map(|(seat, picks)| Move::Commit { seat, picks }),
+        1 => (seat(), pick()).prop_map(|(seat, pick)| Move::Release { seat, pick }),
+        2 => pick().prop_map(|pick| Move::Repeat { pick }),
+        1 => seat().prop_map(|seat| Move::Beat { seat }),
+        1 => seat().prop_map(|seat| Move::Die { seat }),
+        2 => prop_oneof![0..5_000_u64, 20_000..40_000_u64].prop_map(|millis| Move::Pass { millis }),
+        2 => (1..=4_usize).prop_map(|timers_max| Move::Fire { timers_max }),
+        1 => Just(Move::Reap),
+        1 => (0..30_usize).prop_map(|run| Move::Cancel { run }),
+    ];
+    vec(one, 0..120)
+}
+
+/// Workers and the runs they are at, without any engine.
+pub(crate) struct Storm<'a> {
+    plans: &'a [Arc<Plan>],
+    clock: ManualClock,
+    watch: Arc<Watch>,
+    link: Link,
+    ledger: Ledger,
+    flows: Vec<Arc<StoredDefinition>>,
+    runs: Vec<(RunKey, usize)>,
+    seats: Vec<Worker>,
+    committed: Vec<CommitItem>,
+    n_hired: usize,
+    n_claims: u64,
+}
+
+struct Worker {
+    id: WorkerId,
+    held: Vec<ClaimedTask>,
+}
+
+impl<'a> Storm<'a> {
+    pub(crate) fn new(plans: &'a [Arc<Plan>], runs: &[usize]) -> Self {
+        let clock = ManualClock::new();
+        let watch = Watch::strict(&clock);
+        let link = Link::new(&watch);
+        let flow = |(ix, plan): (usize, &Arc<Plan>)| {
+            let definition = plan.definition(&format!("plan-{ix}"));
+            at_once(link.register(&definition)).expect("register a definition")
+        };
+        let flows = plans.iter().enumerate().map(flow).collect();
+        let mut storm = Self {
+            plans,
+            clock,
+            watch,
+            link,
+            ledger: Ledger::default(),
+            flows,
+            runs: Vec::new(),
+            seats: Vec::new(),
+            committed: Vec::new(),
+            n_hired: 0,
+            n_claims: 0,
+        };
+        for seat in 0..N_SEATS {
+            let worker = storm.hire(seat);
+            storm.seats.push(worker);
+        }
+        runs.iter().enumerate().for_each(|(run, plan)| storm.start(run, *plan));
+        storm
+    }
+
+    /// A new worker. Those in odd seats know the first plan only (FE3).
+    fn hire(&mut self, seat: usize) -> Worker {
+        self.n_hired += 1;
+        let id = WorkerId::new(format!("worker-{}", self.n_hired)).expect("a usable name");
+        self.introduce(seat, &id);
+        Worker { id, held: Vec::new() }
+    }
+
+    fn introduce(&self, seat: usize, worker: &WorkerId) {
+        let n_known = if seat.is_multiple_of(2) { self.flows.len() } else { 1 };
+        let registration = WorkerRegistration {
+            worker: worker.clone(),
+            queues: vec![Queue::default_queue()],
+            definitions: self.flows.iter().take(n_known).map(|flow| flow.id).collect(),
+            lease: LEASE,
+        };
+        at_once(self.link.register_worker(registration)).expect("register a worker");
+    }
+
+    fn start(&mut self, run: usize, plan: usize) {
+        let seed = RunSeed {
+            key: RunKey(run as u128 + 1),
+            tenant: Tenant::new(format!("tenant-{}", run % 2)).expect("a usable name"),
+            id: RunId::new(format!("run-{run}")).expect("a usable name"),
+            definition: self.flows[plan].id,
+        };
+        self.runs.push((seed.key, plan));
+        let request = StartRequest { seed, input: number(run as u64), input_digest: [0; 32] };
+        let answers = at_once(self.link.start(vec![request])).expect("start a run");
+        assert!(matches!(answers.as_slice(), [StartAnswer::Started]), "{answers:?}");
+    }
+
+    pub(crate) fn make(&mut self, next: &Move) {
+        match next {
+            Move::Claim { seat, tasks_max } => self.claim(*seat, *tasks_max),
+            Move::Commit { seat, picks } => self.commit(*seat, picks),
+            Move::Release { seat, pick } => self.release(*seat, *pick),
+            Move::Repeat { pick } => {
+                if !self.committed.is_empty() {
+                    let item = self.committed[pick % self.committed.len()].clone();
+                    at_once(self.link.commit(vec![item])).expect("commit");
+                }
+            }
+            Move::Beat { seat } => self.beat(*seat),
+            Move::Die { seat } => self.seats[*seat] = self.hire(*seat),
+            Move::Pass { millis } => self.clock.advance(Duration::from_millis(*millis)),
+            Move::Fire { timers_max } => self.fire(*timers_max),
+            Move::Reap => self.reap(),
+            Move::Cancel { run } => {
+                if let Some((key, _)) = self.runs.get(*run) {
+                    at_once(self.link.cancel(*key)).expect("cancel");
+                }
+            }
+        }
+    }
+
+    /// Everybody works and nobody dies until all runs have ended.
+    pub(crate) fn calm_down(&mut self) {
+        for _ in 0..10_000 {
+            for seat in 0..N_SEATS {
+                self.beat(seat);
+                self.claim(seat, 100);
+                let picks: Vec<usize> = (0..self.seats[seat].held.len()).rev().collect();
+                self.commit(seat, &picks);
+            }
+            self.fire(100);
+            self.reap();
+            if self.watch.store.n_open_runs() == 0 {
+                // What has ended stays as it is (S8).
+                (0..self.runs.len()).for_each(|run| self.make(&Move::Cancel { run }));
+                return;
+            }
+            let next_due = self.watch.store.next_due();
+            let next = next_due.map_or(LEASE / 2, |due| due.since(self.clock.now()));
+            self.clock.advance(next.min(LEASE / 2));
+        }
+        panic!("runs stay open: {:?}", self.watch.dump().tasks);
+    }
+
+    /// Compares every run with its plan.
+    pub(crate) fn check(&self) {
+        let dump = self.watch.dump();
+        for (run, (key, plan)) in self.runs.iter().enumerate() {
+            let (plan, source) = ((&*self.plans[*plan], run as u64), (&*self.watch, &dump, *key));
+            let executions = self.ledger.of_run(run as u64);
+            Story::new(plan, source, executions, Some(CRASH_LIMIT)).check();
+        }
+    }
+
+    fn claim(&mut self, seat: usize, tasks_max: usize) {
+        self.n_claims += 1;
+        let (salt, worker) = (self.n_claims, &self.seats[seat]);
+        let suspect = !worker.held.iter().any(|task| task.is_suspect);
+        let (worker, crash_limit) = (worker.id.clone(), CRASH_LIMIT);
+        let request = ClaimRequest { worker, tasks_max, suspect, crash_limit, salt };
+        match at_once(self.link.claim(request)).expect("claim") {
+            ClaimAnswer::Claimed { tasks, .. } => {
+                for task in &tasks {
+                    self.execute(task);
+                }
+                self.seats[seat].held.extend(tasks);
+            }
+            ClaimAnswer::NotRegistered => self.introduce(seat, &self.seats[seat].id),
+        }
+    }
+
+    /// Writes down what a step is executed with, if it is a step that its condition lets run.
+    fn execute(&self, task: &ClaimedTask) {
+        let inputs = at_once(self.link.inputs(&[task.claim])).expect("read inputs").remove(0);
+        let is_skipped = |plan: &NodePlan| plan.is_skipped || plan.kind != NodeKind::Step;
+        if self.plan_of(task).is_some_and(is_skipped) {
+            return;
+        }
+        let seen = inputs.parents.iter().map(seen).collect();
+        let (run, node, attempt) = (self.run_of(task), task.claim.node, task.attempt);
+        self.ledger.note(Execution { run, node, attempt, seen });
+    }
+
+    /// The run's number; its key is one more.
+    fn run_of(&self, task: &ClaimedTask) -> u64 {
+        let of_task = |(key, _): &(RunKey, usize)| *key == task.claim.run;
+        self.runs.iter().position(of_task).expect("the run was started") as u64
+    }
+
+    fn plan_of(&self, task: &ClaimedTask) -> Option<&'a NodePlan> {
+        let run = usize::try_from(self.run_of(task)).expect("few runs");
+        self.plans[self.runs[run].1].nodes.get(task.claim.node.index())
+    }
+
+    fn outcome(&self, task: &ClaimedTask) -> Outcome {
+        let notes = BTreeMap::new();
+        let Some(plan) = self.plan_of(task) else {
+            assert_eq!(task.claim.node, Node::ON_FAILURE, "a node of the plan");
+            return Outcome::Completed { output: number(0), notes };
+        };
+        let failed = |kind, retry| Outcome::Failed {
+            failure: Failure::new(kind, "", "planned").with_retry(retry),
+            notes: BTreeMap::new(),
+            chance: 0,
+        };
+        match plan.fate(task.attempt) {
+            _ if plan.is_skipped => Outcome::Skipped,
+            _ if plan.kind == NodeKind::ConditionalSleep => Outcome::Slept,
+            Fate::Completes => {
+                let output = output_of(self.run_of(task), task.claim.node, task.attempt);
+                Outcome::Completed { output: number(output), notes }
+            }
+            Fate::Fails => failed(FailureKind::Error, RetryAdvice::ByPolicy),
+            Fate::Panics => failed(FailureKind::Panic, RetryAdvice::ByPolicy),
+            Fate::Hangs => failed(FailureKind::TimedOut, RetryAdvice::ByPolicy),
+            Fate::FailsForGood => failed(FailureKind::Error, RetryAdvice::Never),
+        }
+    }
+
+    fn commit(&mut self, seat: usize, picks: &[usize]) {
+        let mut items = Vec::new();
+        for pick in picks {
+            let held = &mut self.seats[seat].held;
+            if held.is_empty() {
+                break;
+            }
+            let task = held.remove(pick % held.len());
+            items.push(CommitItem { claim: task.claim, outcome: self.outcome(&task) });
+        }
+        self.committed.extend(items.iter().cloned());
+        if !items.is_empty() {
+            at_once(self.link.commit(items)).expect("commit");
+        }
+    }
+
+    fn release(&mut self, seat: usize, pick: usize) {
+        let held = &mut self.seats[seat].held;
+        if !held.is_empty() {
+            let claim = held.remove(pick % held.len()).claim;
+            let item = CommitItem { claim, outcome: Outcome::Released };
+            self.committed.push(item.clone());
+            at_once(self.link.commit(vec![item])).expect("commit");
+        }
+    }
+
+    fn beat(&self, seat: usize) {
+        let worker = &self.seats[seat];
+        let claims: Vec<_> = worker.held.iter().map(|task| task.claim).collect();
+        at_once(self.link.heartbeat(&worker.id, &claims)).expect("heartbeat");
+    }
+
+    fn lead(&self) -> Epoch {
+        let leader = WorkerId::new("leader").expect("a usable name");
+        match at_once(self.link.lead(&leader, LEASE)).expect("lead") {
+            Lead::Leading(epoch) => epoch,
+            Lead::Following => unreachable!("there is one candidate"),
+        }
+    }
+
+    fn fire(&self, timers_max: usize) {
+        at_once(self.link.fire_timers(self.lead(), timers_max)).expect("fire timers");
+    }
+
+    fn reap(&self) {
+        let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10 };
+        at_once(self.link.reap(self.lead(), request)).expect("reap");
+    }
+}
+
+fn number(value: u64) -> Payload {
+    Payload { codec: "json".into(), bytes: value.to_string().into_bytes().into() }
+}
+
+fn seen(parent: &ParentInput) -> Seen {
+    match (parent.state, &parent.output) {
+        (TaskState::Completed, Some(output)) if *output == Payload::empty() => Seen::Slept,
+        (TaskState::Completed, Some(output)) => {
+            Seen::Output(serde_json::from_slice(&output.bytes).expect("steps give numbers"))
+        }
+        _ => Seen::Nothing,
+    }
+}
