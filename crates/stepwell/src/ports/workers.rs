@@ -27,6 +27,9 @@ pub enum HeartbeatAnswer {
     Alive {
         /// Claims among the given ones that no longer hold: cancelled, or moved on.
         lost: Vec<ClaimRef>,
+        /// Claims this worker holds that were not among the given ones: the reply to the call
+        /// that made them may have been lost.
+        unknown: Vec<ClaimRef>,
     },
     /// The worker was taken for dead. It drops its claims and registers anew.
     Dead,
@@ -57,7 +60,8 @@ pub trait Workers {
     /// back into their queues, stamped anew.
     async fn register_worker(&self, registration: WorkerRegistration) -> Result<(), StoreError>;
 
-    /// Renews a worker's lease and tells which of its claims no longer hold.
+    /// Renews a worker's lease and tells which of its claims no longer hold, and which it holds
+    /// without having named them.
     async fn heartbeat(
         &self,
         worker: &WorkerId,

@@ -31,7 +31,9 @@ impl Worker {
             };
             let Ok(slot) = slot else { return };
             hints.look(Hint::Ready);
+            self.calls.begin();
             let look = self.look_for_work(slot).await;
+            self.calls.end();
             let wait = match look {
                 Ok(Look::Found) => continue,
                 Ok(Look::Nothing) => self.poll_pause(),

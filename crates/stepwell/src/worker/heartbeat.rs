@@ -1,7 +1,7 @@
 //! The heartbeat loop: keeps the worker's lease, and stops executions whose claims are gone.
 
 use super::Worker;
-use crate::ports::{HeartbeatAnswer, Hint};
+use crate::ports::{ClaimRef, CommitItem, HeartbeatAnswer, Hint, Outcome};
 
 impl Worker {
     /// Beats until the engine closes: also while it drains, or its running steps would be taken
@@ -21,15 +21,32 @@ impl Worker {
     }
 
     async fn beat(&self) {
+        // Looked at before the claims are listed: what is claimed later is no stray.
+        let quiet = self.calls.quiet();
         match self.parts.store.heartbeat(&self.parts.worker, &self.held.refs()).await {
-            Ok(HeartbeatAnswer::Alive { lost }) => {
+            Ok(HeartbeatAnswer::Alive { lost, unknown }) => {
                 self.parts.contact.answered();
                 self.held.lose(&lost);
+                if quiet.is_some_and(|quiet| self.calls.is_still(quiet)) {
+                    self.hand_back_strays(unknown).await;
+                }
             }
             Ok(HeartbeatAnswer::Dead) => self.rise_again().await,
             Err(error) => {
                 self.parts.contact.broke();
                 tracing::warn!(%error, "heartbeat");
+            }
+        }
+    }
+
+    /// Claims whose reply was lost: nobody executes them, and this worker's heartbeats would keep
+    /// them for ever. An outcome committed meanwhile makes handing back change nothing.
+    async fn hand_back_strays(&self, strays: Vec<ClaimRef>) {
+        for claim in strays {
+            tracing::warn!(?claim, "the reply to a claim was lost, handing it back");
+            let item = CommitItem { claim, outcome: Outcome::Released };
+            if let Err(error) = self.committer.commit(item).await {
+                tracing::warn!(%error, "hand back a stray claim");
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The worker: claims tasks, executes them, and keeps its leases alive.
 
+mod calls;
 mod claim;
 mod context;
 mod execute;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use calls::ClaimCalls;
 pub(crate) use context::{TaskArgs, TaskContext};
 pub(crate) use held::Held;
 pub use shutdown::StopReport;
@@ -29,6 +31,7 @@ pub(crate) struct Worker {
     pub(crate) held: Arc<Held>,
     /// One permit per task that may be executed at once.
     slots: Arc<Semaphore>,
+    calls: Arc<ClaimCalls>,
     /// Fires when the engine begins to stop: nothing is claimed any more.
     stopping: CancellationToken,
 }
@@ -47,6 +50,7 @@ impl Worker {
             committer,
             held: Arc::default(),
             slots,
+            calls: Arc::default(),
             stopping: CancellationToken::new(),
         };
         worker.register().await?;

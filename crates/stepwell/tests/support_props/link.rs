@@ -31,7 +31,7 @@ pub(crate) struct Link {
 struct Fault {
     /// Nothing goes through.
     is_cut: bool,
-    /// So many starts and commits take effect, but their replies are lost (FB1).
+    /// So many starts, claims and commits take effect, but their replies are lost (FB1).
     n_replies_lost: u32,
 }
 
@@ -97,7 +97,7 @@ impl Claims for Link {
         if let ClaimAnswer::Claimed { tasks, .. } = &answer {
             self.watch.claimed(&request, tasks);
         }
-        Ok(answer)
+        self.reply("claim", answer)
     }
 
     async fn inputs(&self, claims: &[ClaimRef]) -> Answer<Vec<TaskInputs>> {

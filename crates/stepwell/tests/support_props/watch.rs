@@ -233,7 +233,7 @@ impl Watch {
 
     /// S6: a heartbeat says exactly which claims no longer hold.
     pub(crate) fn beaten(&self, claims: &[ClaimRef], answer: &HeartbeatAnswer) {
-        let HeartbeatAnswer::Alive { lost } = answer else { return };
+        let HeartbeatAnswer::Alive { lost, .. } = answer else { return };
         if !self.is_strict {
             return;
         }

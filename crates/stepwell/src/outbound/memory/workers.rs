@@ -61,7 +61,11 @@ fn heartbeat(tables: &mut Tables, worker: &WorkerId, claims: &[ClaimRef]) -> Hea
     };
     entry.seen_at = now;
     let is_lost = |claim: &&ClaimRef| !entry.claims.contains(claim);
-    HeartbeatAnswer::Alive { lost: claims.iter().filter(is_lost).copied().collect() }
+    let is_unknown = |claim: &&ClaimRef| !claims.contains(claim);
+    HeartbeatAnswer::Alive {
+        lost: claims.iter().filter(is_lost).copied().collect(),
+        unknown: entry.claims.iter().filter(is_unknown).copied().collect(),
+    }
 }
 
 fn reap(tables: &mut Tables, request: ReapRequest) -> Result<Reaped, StoreError> {

@@ -52,7 +52,6 @@ pub(super) const MAKE_STANDINGS: &str = include_str!("sql/make_standings.sql");
 pub(super) const NEXT_EPOCH: &str = include_str!("sql/next_epoch.sql");
 pub(super) const NEXT_THROTTLED: &str = include_str!("sql/next_throttled.sql");
 pub(super) const NEXT_TIMER: &str = include_str!("sql/next_timer.sql");
-pub(super) const OWN_CLAIMS: &str = include_str!("sql/own_claims.sql");
 pub(super) const PASS_THE_TURN: &str = include_str!("sql/pass_the_turn.sql");
 pub(super) const RAISE_FRONTIER: &str = include_str!("sql/raise_frontier.sql");
 pub(super) const READ_ADMITTED: &str = include_str!("sql/read_admitted.sql");
@@ -151,7 +150,6 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("next_epoch", NEXT_EPOCH),
     ("next_throttled", NEXT_THROTTLED),
     ("next_timer", NEXT_TIMER),
-    ("own_claims", OWN_CLAIMS),
     ("pass_the_turn", PASS_THE_TURN),
     ("raise_frontier", RAISE_FRONTIER),
     ("read_admitted", READ_ADMITTED),

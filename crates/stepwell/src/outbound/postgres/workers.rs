@@ -4,10 +4,9 @@ use async_trait::async_trait;
 use stepwell_core::decide::{Happening, losses_after};
 use stepwell_core::id::{Epoch, WorkerId};
 use tokio_postgres::Row;
-use uuid::Uuid;
 
 use super::batch::{Happened, Happenings};
-use super::rows::{self, count, int32, key, node, read_token, run_key, token};
+use super::rows::{self, count, int32, node, read_token, run_key};
 use super::transaction::Transaction;
 use super::{PostgresStore, statements};
 use crate::ports::{
@@ -107,14 +106,12 @@ async fn heartbeat(
     let row = transaction.one(statements::BEAT, &[&worker.as_str(), &now]).await?;
     let Some(row) = row else { return Ok(HeartbeatAnswer::Dead) };
     let no: i64 = row.try_get(0)?;
-    let runs: Vec<Uuid> = claims.iter().map(|claim| key(claim.run)).collect();
-    let nodes: Vec<i32> = claims.iter().map(|claim| int32(claim.node.0)).collect();
-    let tokens: Vec<Uuid> = claims.iter().map(|claim| token(claim.token)).collect();
-    let params: super::transaction::Params<'_> = &[&runs, &nodes, &tokens, &no];
-    let own = transaction.all(statements::OWN_CLAIMS, params).await?;
-    let own: BTreeSet<ClaimRef> = rows::read_all(&own, |row| claim(row, 0))?.into_iter().collect();
-    let lost = claims.iter().filter(|claim| !own.contains(claim)).copied().collect();
-    Ok(HeartbeatAnswer::Alive { lost })
+    let held = transaction.all(statements::READ_CLAIMS, &[&vec![no]]).await?;
+    let held: BTreeSet<ClaimRef> =
+        rows::read_all(&held, |row| claim(row, 1))?.into_iter().collect();
+    let lost = claims.iter().filter(|claim| !held.contains(claim)).copied().collect();
+    let unknown = held.into_iter().filter(|claim| !claims.contains(claim)).collect();
+    Ok(HeartbeatAnswer::Alive { lost, unknown })
 }
 
 fn claim(row: &Row, first: usize) -> Result<ClaimRef, StoreError> {

@@ -97,7 +97,9 @@ fn heartbeat(
             lost.push(*claim);
         }
     }
-    Ok(HeartbeatAnswer::Alive { lost })
+    let held = claims_of(transaction, no)?.into_iter().map(|(claim, _)| claim);
+    let unknown = held.filter(|claim| !claims.contains(claim)).collect();
+    Ok(HeartbeatAnswer::Alive { lost, unknown })
 }
 
 fn reap(transaction: &mut Transaction<'_>, request: ReapRequest) -> Result<Reaped, StoreError> {

@@ -140,6 +140,7 @@ macro_rules! conformance_cases {
                 every_worker_has_a_lease_of_its_own,
                 a_heartbeat_lists_claims_of_a_cancelled_run,
                 a_heartbeat_lists_claims_that_moved_on,
+                a_heartbeat_names_claims_that_the_worker_did_not,
                 a_heartbeat_of_one_worker_does_not_keep_the_claims_of_another,
                 a_dead_workers_heartbeat_says_so_and_changes_nothing,
                 work_of_a_dead_worker_goes_to_another,

@@ -86,6 +86,18 @@ pub(super) async fn a_heartbeat_lists_claims_that_moved_on(world: &World) {
     assert_eq!(lost, [old.claim]);
 }
 
+pub(super) async fn a_heartbeat_names_claims_that_the_worker_did_not(world: &World) {
+    // FB1: the reply to the claim may have been lost.
+    let flow = world.define("a; b").await;
+    world.start(&flow).await;
+    let batch = world.claim_all().await;
+    let (known, stray) = (batch[0].claim, batch[1].claim);
+    let answer = world.try_beat(&worker(WORKER), &[known]).await;
+    assert_eq!(answer, HeartbeatAnswer::Alive { lost: vec![], unknown: vec![stray] });
+    let answer = world.try_beat(&worker(WORKER), &[known, stray]).await;
+    assert_eq!(answer, HeartbeatAnswer::Alive { lost: vec![], unknown: vec![] });
+}
+
 pub(super) async fn a_heartbeat_of_one_worker_does_not_keep_the_claims_of_another(world: &World) {
     // FA2
     let flow = world.define("a").await;

@@ -52,7 +52,7 @@ impl World {
     /// A worker's heartbeat with the claims it holds; gives those it lost.
     pub async fn beat(&self, worker: &WorkerId, claims: &[ClaimRef]) -> Vec<ClaimRef> {
         match self.try_beat(worker, claims).await {
-            HeartbeatAnswer::Alive { lost } => lost,
+            HeartbeatAnswer::Alive { lost, .. } => lost,
             HeartbeatAnswer::Dead => panic!("{worker} is dead"),
         }
     }
