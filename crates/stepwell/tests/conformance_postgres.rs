@@ -1,6 +1,7 @@
 //! The PostgreSQL store keeps every promise of its ports.
 #![cfg(all(feature = "testing", feature = "postgres"))]
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,12 +25,9 @@ fn url() -> String {
     )
 }
 
-/// A name that no other test uses.
+/// A name that no other test uses, in earlier runs on the same server neither.
 fn schema() -> String {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("test_{}_{number}", std::process::id())
+    format!("test_{:016x}", RandomState::new().build_hasher().finish())
 }
 
 #[async_trait]

@@ -1,11 +1,13 @@
 //! Engines on every store, on real time: two of them share the work of one store.
 #![cfg(all(feature = "sqlite", feature = "postgres"))]
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use stepwell::ports::Store;
+use stepwell::core::id::{Queue, WorkerId};
+use stepwell::ports::{ClaimRequest, Claims, Leadership, Store, WorkerRegistration, Workers};
 use stepwell::{
     Engine, MemoryStore, NewRun, PostgresOptions, PostgresStore, Retry, RunStatus, SqliteStore,
     StepError, Workflow, WorkflowRef,
@@ -91,7 +93,8 @@ async fn two_engines_share_a_postgres_schema() {
         "tests of the PostgreSQL store need a server: run `cargo xtask test`, or set \
          STEPWELL_TEST_DATABASE_URL",
     );
-    let schema = format!("engines_{}", std::process::id());
+    // Other runs on the same server have other names.
+    let schema = format!("engines_{:016x}", RandomState::new().build_hasher().finish());
     let connect = || async {
         let options = PostgresOptions::new(url.clone()).schema(schema.clone());
         PostgresStore::connect_with(options).await.expect("the server answers")
@@ -117,4 +120,35 @@ async fn a_run_in_a_file_goes_on_after_its_process_stopped() {
     let run = engine.run_handle_of(&sums, "t", &id).await.expect("it is there");
     assert_eq!(run.result().await.expect("it completes"), 21);
     engine.stop_gracefully().await;
+}
+
+#[tokio::test]
+async fn looking_for_work_in_a_file_is_no_news_to_others() {
+    // A look is a commit, and a commit that others are told of makes them look: two engines would
+    // keep each other busy for ever.
+    let folder = tempfile::TempDir::new().expect("there is room for a file");
+    let path = folder.path().join("stepwell.db");
+    let store = SqliteStore::open(path.clone()).await.expect("it opens");
+    let worker = WorkerId::new("idle").expect("a good name");
+    let registration = WorkerRegistration {
+        worker: worker.clone(),
+        queues: vec![Queue::default_queue()],
+        definitions: Vec::new(),
+        lease: Duration::from_secs(30),
+    };
+    store.register_worker(registration).await.expect("it registers");
+    let file = rusqlite::Connection::open(path).expect("it opens");
+    let n_told = || -> i64 {
+        let read = "select n_told from counter";
+        file.query_row(read, [], |row| row.get(0)).expect("it is there")
+    };
+    let before = n_told();
+    for _ in 0..5 {
+        let (worker, tasks_max, crash_limit) = (worker.clone(), 10, 3);
+        let request = ClaimRequest { worker, tasks_max, suspect: true, crash_limit, salt: 0 };
+        store.claim(request).await.expect("it answers");
+    }
+    store.heartbeat(&worker, &[]).await.expect("it answers");
+    store.lead(&worker, Duration::from_secs(6)).await.expect("it answers");
+    assert_eq!(n_told(), before);
 }

@@ -205,7 +205,12 @@ async fn wire(
         let committer = Committer::start(&parts);
         let leading = tracker.track_future(lead_loop(parts.clone()));
         parts.spawner.spawn_apart("leader", Box::pin(leading));
-        Some(Worker::start(parts.clone(), Arc::clone(&registry), committer).await?)
+        let started = Worker::start(parts.clone(), Arc::clone(&registry), committer).await;
+        if started.is_err() {
+            // What was started before must not run on without an engine.
+            parts.closing.cancel();
+        }
+        Some(started?)
     } else {
         None
     };

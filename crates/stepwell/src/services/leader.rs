@@ -52,8 +52,10 @@ async fn lead_once(parts: &Parts) -> Result<(Option<Epoch>, Duration), StoreErro
     let Lead::Leading(epoch) = lead else {
         return Ok((None, renew));
     };
-    let next_due = fire_due(parts, epoch).await?;
+    // Dead workers are found also while timers cannot be fired.
+    let fired = fire_due(parts, epoch).await;
     reap_silent(parts, epoch).await?;
+    let next_due = fired?;
     // A timer set by another process may give no hint, so the pause has an end of its own.
     let pause = next_due.unwrap_or(renew).min(renew).min(config.timer_interval);
     Ok((Some(epoch), pause))

@@ -9,7 +9,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::context::TaskNames;
 use super::{TaskArgs, TaskContext, Worker};
 use crate::engine::StepCode;
-use crate::ports::{ClaimAnswer, ClaimRequest, ClaimedTask, Hint, Outcome, StoreError, TaskInputs};
+use crate::ports::{
+    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Hint, Outcome, StoreError, TaskInputs,
+};
 
 /// How a look for work went.
 enum Look {
@@ -22,6 +24,7 @@ enum Look {
 impl Worker {
     /// Claims and executes until the engine begins to stop.
     pub(super) async fn claim_loop(self) {
+        let _ended = self.claimed_last.clone().drop_guard();
         let mut hints = self.parts.store.hints();
         loop {
             let slot = tokio::select! {
@@ -76,8 +79,8 @@ impl Worker {
         self.parts.contact.answered();
         match answer {
             ClaimAnswer::NotRegistered => {
-                self.rise_again().await;
-                Ok(Look::Found)
+                let is_back = self.rise_again(&self.held.refs()).await;
+                Ok(if is_back { Look::Found } else { Look::Nothing })
             }
             ClaimAnswer::Claimed { tasks, .. } if tasks.is_empty() => Ok(Look::Nothing),
             ClaimAnswer::Claimed { now, tasks } => {
@@ -98,33 +101,53 @@ impl Worker {
         let stops: Vec<_> =
             tasks.iter().map(|task| self.held.take(task.claim, task.is_suspect)).collect();
         let claims: Vec<_> = tasks.iter().map(|task| task.claim).collect();
-        let inputs = match self.parts.store.inputs(&claims).await {
-            Ok(inputs) => inputs,
-            Err(error) => {
-                tracing::warn!(%error, "read inputs of claimed tasks, handing them back");
-                for claim in claims {
-                    let item = crate::ports::CommitItem { claim, outcome: Outcome::Released };
-                    let _ = self.committer.commit(item).await;
-                    self.held.drop_claim(claim);
-                }
-                return;
-            }
-        };
+        let inputs = self.inputs(&claims).await;
         for (((task, stop), inputs), slot) in tasks.into_iter().zip(stops).zip(inputs).zip(slots) {
             let claim = task.claim;
-            let Some((code, args)) = self.prepare(task, inputs, stop, now) else {
-                // The registration says that this worker has the code, so this cannot happen;
+            let prepared = match inputs {
+                // The registration says that this worker has the code, so `prepare` cannot fail;
                 // if it does, the task is not lost.
-                let item = crate::ports::CommitItem { claim, outcome: Outcome::Released };
-                let _ = self.committer.commit(item).await;
-                self.held.drop_claim(claim);
-                continue;
+                Ok(inputs) => self.prepare(task, inputs, stop, now).ok_or(Outcome::Released),
+                Err(error) => Err(self.unreadable(&error)),
+            };
+            let (code, args) = match prepared {
+                Ok(prepared) => prepared,
+                Err(outcome) => {
+                    self.commit(claim, outcome).await;
+                    self.held.drop_claim(claim);
+                    continue;
+                }
             };
             let worker = self.clone();
             self.parts.spawner.spawn(Box::pin(async move {
                 worker.attempt(code, args).await;
                 drop(slot);
             }));
+        }
+    }
+
+    /// What claimed tasks are executed with. If they cannot be read together, each is read on its
+    /// own: one that contradicts itself must not hold up the others.
+    async fn inputs(&self, claims: &[ClaimRef]) -> Vec<Result<TaskInputs, StoreError>> {
+        if let Ok(inputs) = self.parts.store.inputs(claims).await {
+            return inputs.into_iter().map(Ok).collect();
+        }
+        let mut each = Vec::with_capacity(claims.len());
+        for claim in claims {
+            let inputs = self.parts.store.inputs(std::slice::from_ref(claim)).await;
+            let missing = || StoreError::Corrupt { what: "a task has no inputs".into() };
+            each.push(inputs.and_then(|inputs| inputs.into_iter().next().ok_or_else(missing)));
+        }
+        each
+    }
+
+    /// What becomes of a task whose inputs cannot be read: it fails if they contradict
+    /// themselves, and goes back to the queue if the store could not be reached.
+    fn unreadable(&self, error: &StoreError) -> Outcome {
+        tracing::warn!(%error, "read inputs of a claimed task");
+        match error {
+            StoreError::Unavailable { .. } => Outcome::Released,
+            error => self.refused(error),
         }
     }
 

@@ -36,14 +36,11 @@ impl Worker {
 
     /// Commits an outcome. One that the store refuses becomes a failure of the step, or the task
     /// would look as if it still ran.
-    async fn commit(&self, claim: ClaimRef, outcome: Outcome) {
+    pub(super) async fn commit(&self, claim: ClaimRef, outcome: Outcome) {
         let answer = match self.committer.commit(CommitItem { claim, outcome }).await {
             Err(error @ (StoreError::Corrupt { .. } | StoreError::Refused { .. })) => {
                 tracing::error!(?claim, %error, "outcome refused by the store");
-                let failure = Failure::new(FailureKind::Payload, "", &error.to_string())
-                    .with_retry(RetryAdvice::Never);
-                let (notes, chance) = (Notes::new(), self.chance());
-                let outcome = Outcome::Failed { failure, notes, chance };
+                let outcome = self.refused(&error);
                 self.committer.commit(CommitItem { claim, outcome }).await
             }
             answer => answer,
@@ -138,6 +135,13 @@ impl Worker {
             None if context.stop.hands_back() => Ended::With(Outcome::Released),
             None => Ended::NotMine,
         }
+    }
+
+    /// What is left to say of a task about which the store refuses to hear anything else.
+    pub(super) fn refused(&self, error: &StoreError) -> Outcome {
+        let failure = Failure::new(FailureKind::Payload, "", &error.to_string())
+            .with_retry(RetryAdvice::Never);
+        Outcome::Failed { failure, notes: Notes::new(), chance: self.chance() }
     }
 
     fn failed(&self, args: &TaskArgs, failure: Failure) -> Ended {

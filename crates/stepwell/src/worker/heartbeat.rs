@@ -23,7 +23,8 @@ impl Worker {
     async fn beat(&self) {
         // Looked at before the claims are listed: what is claimed later is no stray.
         let quiet = self.calls.quiet();
-        match self.parts.store.heartbeat(&self.parts.worker, &self.held.refs()).await {
+        let held = self.held.refs();
+        match self.parts.store.heartbeat(&self.parts.worker, &held).await {
             Ok(HeartbeatAnswer::Alive { lost, unknown }) => {
                 self.parts.contact.answered();
                 self.held.lose(&lost);
@@ -31,7 +32,9 @@ impl Worker {
                     self.hand_back_strays(unknown).await;
                 }
             }
-            Ok(HeartbeatAnswer::Dead) => self.rise_again().await,
+            Ok(HeartbeatAnswer::Dead) => {
+                self.rise_again(&held).await;
+            }
             Err(error) => {
                 self.parts.contact.broke();
                 tracing::warn!(%error, "heartbeat");
@@ -51,12 +54,18 @@ impl Worker {
         }
     }
 
-    /// The worker was taken for dead: what it held is somebody else's by now.
-    pub(super) async fn rise_again(&self) {
+    /// The worker was taken for dead: what it held then is somebody else's by now. It may have
+    /// claimed anew since. A worker that is stopping does not come back. Says whether it did.
+    pub(super) async fn rise_again(&self, held: &[ClaimRef]) -> bool {
+        self.held.lose(held);
+        if self.stopping.is_cancelled() {
+            return false;
+        }
         tracing::warn!(worker = %self.parts.worker, "taken for dead, registering anew");
-        self.held.lose(&self.held.refs());
-        if let Err(error) = self.register().await {
+        let registered = self.register().await;
+        if let Err(error) = &registered {
             tracing::warn!(%error, "register worker");
         }
+        registered.is_ok()
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Worker {
     calls: Arc<ClaimCalls>,
     /// Fires when the engine begins to stop: nothing is claimed any more.
     stopping: CancellationToken,
+    /// Fires when the claim loop has ended: nothing can be claimed any more.
+    claimed_last: CancellationToken,
 }
 
 impl Worker {
@@ -52,6 +54,7 @@ impl Worker {
             slots,
             calls: Arc::default(),
             stopping: CancellationToken::new(),
+            claimed_last: CancellationToken::new(),
         };
         worker.register().await?;
         let spawner = Arc::clone(&worker.parts.spawner);

@@ -23,6 +23,12 @@ impl Worker {
     /// Drains within `grace`, while heartbeats go on, and hands back the rest.
     pub(crate) async fn stop(&self, grace: Duration) -> StopReport {
         self.stop_claiming();
+        // A claim may be under way; what it brings is drained like everything else.
+        tokio::select! {
+            biased;
+            () = self.claimed_last.cancelled() => {}
+            () = self.parts.clock.sleep(grace.max(UNWIND)) => {}
+        }
         let n_running = self.held.len();
         let is_drained = self.wait_for_empty(grace).await;
         if is_drained {

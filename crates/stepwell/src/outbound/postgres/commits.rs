@@ -28,6 +28,7 @@ impl Commits for PostgresStore {
 impl PostgresStore {
     async fn commit_once(&self, items: &[CommitItem]) -> Result<Vec<CommitAnswer>, StoreError> {
         let mut transaction = self.begin().await?;
+        transaction.share_service().await?;
         let mut happenings = Happenings::new();
         for item in items {
             let happened = Happened {
@@ -59,6 +60,7 @@ impl PostgresStore {
 
     async fn cancel_once(&self, run: RunKey) -> Result<Option<CancelAnswer>, StoreError> {
         let mut transaction = self.begin().await?;
+        transaction.share_service().await?;
         let answer = transaction.cancel_run(run).await?;
         transaction.earn(Hint::Claims);
         self.commit_transaction(transaction).await?;

@@ -18,8 +18,11 @@ impl From<tokio_postgres::Error> for StoreError {
             return Self::Unavailable { operation: CONFLICT, why };
         }
         match &state.code()[..2] {
-            // Data that contradicts itself, a schema that is not ours, a statement that is wrong.
-            "22" | "23" | "42" | "XX" => Self::Corrupt { what: format!("{OPERATION}: {why}") },
+            // Data that contradicts itself or is too large, a schema that is not ours, or a
+            // statement that is wrong.
+            "22" | "23" | "42" | "54" | "XX" => {
+                Self::Corrupt { what: format!("{OPERATION}: {why}") }
+            }
             _ => Self::Unavailable { operation: OPERATION, why },
         }
     }

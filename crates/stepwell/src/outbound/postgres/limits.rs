@@ -60,22 +60,19 @@ impl Transaction {
     pub(super) async fn room(&self, groups: impl Iterator<Item = u32>) -> Result<Room, StoreError> {
         let groups: BTreeSet<i32> = groups.map(int32).collect();
         let groups: Vec<i32> = groups.into_iter().collect();
-        let tenants = self.all(statements::READ_TENANTS, &[&groups]).await?;
-        let tenants: BTreeMap<u32, TenantSettings> =
-            tenants.iter().map(settings).collect::<Result<_, _>>()?;
+        let tenants = self.settings(&groups).await?;
         let is_limited = |settings: &TenantSettings| settings.tasks_max.is_some();
         let (limited, free): (Vec<_>, Vec<_>) =
             tenants.iter().partition(|(_, settings)| is_limited(settings));
         let groups_of = |tenants: &[(&u32, &TenantSettings)]| -> Vec<i32> {
             tenants.iter().map(|(group, _)| int32(**group)).collect()
         };
-        let shared = self.all(statements::SHARE_TENANTS, &[&groups_of(&free)]).await?;
-        for row in &shared {
-            if is_limited(&settings(row)?.1) {
-                return Err(conflict("a tenant got a limit"));
-            }
-        }
+        self.all(statements::SHARE_TENANTS, &[&groups_of(&free)]).await?;
         let counts = self.count_slots(&groups_of(&limited)).await?;
+        // Read again after the locks: somebody may have changed them while we waited.
+        if self.settings(&groups).await? != tenants {
+            return Err(conflict("a tenant's settings changed"));
+        }
         let tenant = |(group, settings): (&u32, &TenantSettings)| {
             let taken = counts.get(group).copied().unwrap_or(0);
             let left = settings.tasks_max.map(|max| u64::from(max).saturating_sub(taken));
@@ -84,11 +81,16 @@ impl Transaction {
         Ok(Room(tenants.iter().map(tenant).collect()))
     }
 
+    async fn settings(&self, groups: &[i32]) -> Result<BTreeMap<u32, TenantSettings>, StoreError> {
+        let rows = self.all(statements::READ_TENANTS, &[&groups]).await?;
+        rows.iter().map(settings).collect()
+    }
+
     async fn count_slots(&self, limited: &[i32]) -> Result<BTreeMap<u32, u64>, StoreError> {
         if limited.is_empty() {
             return Ok(BTreeMap::new());
         }
-        self.run(statements::LOCK_TENANTS, &[&limited]).await?;
+        self.run(statements::HOLD_TENANTS, &[&limited]).await?;
         let rows = self.all(statements::COUNT_ADMITTED, &[&limited]).await?;
         rows.iter().map(|row| Ok((count(row, 0)?, unsigned(row, 1)?))).collect()
     }

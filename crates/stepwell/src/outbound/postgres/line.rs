@@ -226,10 +226,15 @@ impl Transaction {
         }
         let runs: Vec<Uuid> = gone.iter().map(|(run, _)| key(*run)).collect();
         let nodes: Vec<i32> = gone.iter().map(|(_, node)| int32(node.0)).collect();
-        let withdrawn = self.all(statements::TAKE_READY, &[&runs, &nodes]).await?;
-        self.give_back(&super::rows::read_all(&withdrawn, queued)?).await?;
+        // In the order in which others move tasks on: what one statement had to wait for, the
+        // next one sees where it went.
+        self.run(statements::FORGET_PARKED, &[&runs, &nodes]).await?;
         self.run(statements::FORGET_THROTTLED, &[&runs, &nodes]).await?;
-        self.run(statements::FORGET_PARKED, &[&runs, &nodes]).await
+        let withdrawn = self.all(statements::TAKE_READY, &[&runs, &nodes]).await?;
+        let withdrawn = super::rows::read_all(&withdrawn, queued)?;
+        // Tenants are locked before standings, here as everywhere.
+        self.room(withdrawn.iter().map(|task| task.group)).await?;
+        self.give_back(&withdrawn).await
     }
 
     /// Tenants whose ready tasks left without a claim get their places back.

@@ -54,6 +54,7 @@ impl PostgresStore {
         groups: &HashMap<Tenant, u32>,
     ) -> Result<Vec<StartAnswer>, StoreError> {
         let mut transaction = self.begin().await?;
+        transaction.share_service().await?;
         let definitions = definitions(&transaction, requests).await?;
         let fresh = insert_runs(&mut transaction, requests, groups, &definitions).await?;
         let known = known_runs(&transaction, requests, &fresh).await?;

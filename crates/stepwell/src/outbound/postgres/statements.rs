@@ -2,8 +2,10 @@
 
 pub(super) const ADMIT_EXISTING: &str = include_str!("sql/admit_existing.sql");
 pub(super) const ALL_TENANTS: &str = include_str!("sql/all_tenants.sql");
+pub(super) const ANY_DEAD_WORKER: &str = include_str!("sql/any_dead_worker.sql");
 pub(super) const BEAT: &str = include_str!("sql/beat.sql");
 pub(super) const BURY_WORKERS: &str = include_str!("sql/bury_workers.sql");
+pub(super) const CHANGE_SERVICE: &str = include_str!("sql/change_service.sql");
 pub(super) const CHECK_LEADER: &str = include_str!("sql/check_leader.sql");
 pub(super) const CLAIM_TASKS: &str = include_str!("sql/claim_tasks.sql");
 pub(super) const CLEAR_LEADER: &str = include_str!("sql/clear_leader.sql");
@@ -25,6 +27,7 @@ pub(super) const FORGET_PARKED: &str = include_str!("sql/forget_parked.sql");
 pub(super) const FORGET_THROTTLED: &str = include_str!("sql/forget_throttled.sql");
 pub(super) const FREE_ADMITTED: &str = include_str!("sql/free_admitted.sql");
 pub(super) const GREATEST_POSITIONS: &str = include_str!("sql/greatest_positions.sql");
+pub(super) const HOLD_TENANTS: &str = include_str!("sql/hold_tenants.sql");
 pub(super) const INSERT_ADMITTED: &str = include_str!("sql/insert_admitted.sql");
 pub(super) const INSERT_ATTEMPTS: &str = include_str!("sql/insert_attempts.sql");
 pub(super) const INSERT_DEFINITION: &str = include_str!("sql/insert_definition.sql");
@@ -48,6 +51,7 @@ pub(super) const LOCK_STANDINGS: &str = include_str!("sql/lock_standings.sql");
 pub(super) const LOCK_TASKS: &str = include_str!("sql/lock_tasks.sql");
 pub(super) const LOCK_TENANT_TABLE: &str = include_str!("sql/lock_tenant_table.sql");
 pub(super) const LOCK_TENANTS: &str = include_str!("sql/lock_tenants.sql");
+pub(super) const LOCK_WORKER: &str = include_str!("sql/lock_worker.sql");
 pub(super) const MAKE_STANDINGS: &str = include_str!("sql/make_standings.sql");
 pub(super) const NEXT_EPOCH: &str = include_str!("sql/next_epoch.sql");
 pub(super) const NEXT_THROTTLED: &str = include_str!("sql/next_throttled.sql");
@@ -81,6 +85,7 @@ pub(super) const SET_LEADER: &str = include_str!("sql/set_leader.sql");
 pub(super) const SET_STANDINGS: &str = include_str!("sql/set_standings.sql");
 pub(super) const SET_TENANT: &str = include_str!("sql/set_tenant.sql");
 pub(super) const SET_TIMERS: &str = include_str!("sql/set_timers.sql");
+pub(super) const SHARE_SERVICE: &str = include_str!("sql/share_service.sql");
 pub(super) const SHARE_TENANTS: &str = include_str!("sql/share_tenants.sql");
 pub(super) const TAKE_CLAIM_COUNT: &str = include_str!("sql/take_claim_count.sql");
 pub(super) const TAKE_NUMBERS: &str = include_str!("sql/take_numbers.sql");
@@ -100,8 +105,10 @@ pub(super) const YOUNGEST_READY: &str = include_str!("sql/youngest_ready.sql");
 pub(super) const ALL: &[(&str, &str)] = &[
     ("admit_existing", ADMIT_EXISTING),
     ("all_tenants", ALL_TENANTS),
+    ("any_dead_worker", ANY_DEAD_WORKER),
     ("beat", BEAT),
     ("bury_workers", BURY_WORKERS),
+    ("change_service", CHANGE_SERVICE),
     ("check_leader", CHECK_LEADER),
     ("claim_tasks", CLAIM_TASKS),
     ("clear_leader", CLEAR_LEADER),
@@ -123,6 +130,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("forget_throttled", FORGET_THROTTLED),
     ("free_admitted", FREE_ADMITTED),
     ("greatest_positions", GREATEST_POSITIONS),
+    ("hold_tenants", HOLD_TENANTS),
     ("insert_admitted", INSERT_ADMITTED),
     ("insert_attempts", INSERT_ATTEMPTS),
     ("insert_definition", INSERT_DEFINITION),
@@ -146,6 +154,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("lock_tasks", LOCK_TASKS),
     ("lock_tenant_table", LOCK_TENANT_TABLE),
     ("lock_tenants", LOCK_TENANTS),
+    ("lock_worker", LOCK_WORKER),
     ("make_standings", MAKE_STANDINGS),
     ("next_epoch", NEXT_EPOCH),
     ("next_throttled", NEXT_THROTTLED),
@@ -179,6 +188,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("set_standings", SET_STANDINGS),
     ("set_tenant", SET_TENANT),
     ("set_timers", SET_TIMERS),
+    ("share_service", SHARE_SERVICE),
     ("share_tenants", SHARE_TENANTS),
     ("take_claim_count", TAKE_CLAIM_COUNT),
     ("take_numbers", TAKE_NUMBERS),

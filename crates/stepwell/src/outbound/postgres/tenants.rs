@@ -37,6 +37,7 @@ impl PostgresStore {
         let groups = self.groups(std::slice::from_ref(tenant)).await?;
         let group = groups.get(tenant).copied().unwrap_or_default();
         let mut transaction = self.begin().await?;
+        transaction.share_service().await?;
         let number = int32(group);
         // Waits for transactions that counted by the old settings.
         transaction.run(statements::LOCK_TENANTS, &[&vec![number]]).await?;
@@ -49,6 +50,9 @@ impl PostgresStore {
 
     async fn set_default_once(&self, settings: TenantSettings) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
+        transaction.share_service().await?;
+        // No tenant may appear between the look and the locks.
+        transaction.run(statements::LOCK_TENANT_TABLE, &[]).await?;
         let all = transaction.all(statements::ALL_TENANTS, &[]).await?;
         let groups: Vec<i32> = rows::read_all(&all, |row| Ok(row.try_get(0)?))?;
         transaction.run(statements::LOCK_TENANTS, &[&groups]).await?;

@@ -24,6 +24,7 @@ impl Timers for PostgresStore {
 impl PostgresStore {
     async fn fire_once(&self, epoch: Epoch, timers_max: usize) -> Result<FiredTimers, StoreError> {
         let mut transaction = self.begin().await?;
+        transaction.share_service().await?;
         transaction.check_epoch(epoch).await?;
         let now = transaction.now;
         let n = i64::try_from(timers_max).unwrap_or(i64::MAX);

@@ -106,6 +106,17 @@ impl Transaction {
         Ok(())
     }
 
+    /// Holds still what live workers serve, so that no task is parked behind the back of a worker
+    /// that registers. Called before anything else is locked.
+    pub(super) async fn share_service(&self) -> Result<(), StoreError> {
+        self.all(statements::SHARE_SERVICE, &[&self.shared.pool.schema()]).await.map(drop)
+    }
+
+    /// Waits for everybody who puts tasks into line. Called before anything else is locked.
+    pub(super) async fn change_service(&self) -> Result<(), StoreError> {
+        self.all(statements::CHANGE_SERVICE, &[&self.shared.pool.schema()]).await.map(drop)
+    }
+
     pub(super) fn earn(&mut self, hint: Hint) {
         if !self.earned_hints.contains(&hint) {
             self.earned_hints.push(hint);

@@ -45,6 +45,7 @@ impl Workers for PostgresStore {
 impl PostgresStore {
     async fn register_once(&self, registration: &WorkerRegistration) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
+        transaction.change_service().await?;
         let queues: Vec<&str> =
             registration.queues.iter().map(stepwell_core::id::Queue::as_str).collect();
         let lease = i64::try_from(registration.lease.as_micros()).unwrap_or(i64::MAX);
@@ -63,6 +64,8 @@ impl PostgresStore {
 
     async fn deregister_once(&self, worker: &WorkerId) -> Result<(), StoreError> {
         let mut transaction = self.begin().await?;
+        transaction.change_service().await?;
+        transaction.all(statements::LOCK_WORKER, &[&worker.as_str()]).await?;
         let row = transaction.one(statements::RETIRE_WORKER, &[&worker.as_str()]).await?;
         if let Some(row) = row {
             let no: i64 = row.try_get(0)?;
@@ -81,6 +84,11 @@ impl PostgresStore {
         transaction.check_epoch(epoch).await?;
         let n = i64::try_from(request.workers_max).unwrap_or(i64::MAX);
         let now = transaction.now.as_micros();
+        if transaction.one(statements::ANY_DEAD_WORKER, &[&now]).await?.is_none() {
+            self.commit_transaction(transaction).await?;
+            return Ok(Reaped::default());
+        }
+        transaction.change_service().await?;
         let dead = transaction.all(statements::LOCK_DEAD_WORKERS, &[&now, &n]).await?;
         let dead: Vec<i64> = rows::read_all(&dead, |row| Ok(row.try_get(0)?))?;
         let mut reaped = Reaped { n_workers: dead.len(), n_tasks: 0 };

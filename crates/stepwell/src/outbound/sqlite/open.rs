@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -51,11 +52,13 @@ impl SqliteOptions {
         migrate::migrate(&mut connection, clock.now())?;
         let hints = HintSender::default();
         let definitions = DefinitionCache::default();
+        let told = Arc::new(AtomicI64::new(0));
         let tools = |connection| Tools {
             connection,
             clock: Arc::clone(&clock),
             hints: hints.clone(),
             definitions: Arc::clone(&definitions),
+            told: Arc::clone(&told),
         };
         let unavailable = |error: std::io::Error| StoreError::Unavailable {
             operation: "open sqlite store",
@@ -64,7 +67,8 @@ impl SqliteOptions {
         let writer = WriterThread::start(tools(connection)).map_err(unavailable)?;
         let reader = ReaderThread::start(tools(self.connect(true)?)).map_err(unavailable)?;
         let shared = Arc::new(Shared { writer, reader, hints });
-        watch::start(&shared, self.connect(true)?, definitions).map_err(unavailable)?;
+        watch::start(&shared, self.connect(true)?, definitions.clone(), Arc::clone(&told))
+            .map_err(unavailable)?;
         Ok(SqliteStore { shared })
     }
 

@@ -68,6 +68,7 @@ pub(super) const READ_TASKS: &str = include_str!("sql/read_tasks.sql");
 pub(super) const READ_TENANT: &str = include_str!("sql/read_tenant.sql");
 pub(super) const READ_TENANTS: &str = include_str!("sql/read_tenants.sql");
 pub(super) const READ_TIMERS: &str = include_str!("sql/read_timers.sql");
+pub(super) const READ_TOLD: &str = include_str!("sql/read_told.sql");
 pub(super) const READ_WORKER_NO: &str = include_str!("sql/read_worker_no.sql");
 pub(super) const READ_WORKERS: &str = include_str!("sql/read_workers.sql");
 pub(super) const RETIRE_WORKER: &str = include_str!("sql/retire_worker.sql");
@@ -78,6 +79,7 @@ pub(super) const SET_TENANT: &str = include_str!("sql/set_tenant.sql");
 pub(super) const SET_TIMER: &str = include_str!("sql/set_timer.sql");
 pub(super) const TAKE_COUNTER: &str = include_str!("sql/take_counter.sql");
 pub(super) const TAKE_READY: &str = include_str!("sql/take_ready.sql");
+pub(super) const TELL: &str = include_str!("sql/tell.sql");
 pub(super) const UNPARK: &str = include_str!("sql/unpark.sql");
 pub(super) const UNSERVED_READY: &str = include_str!("sql/unserved_ready.sql");
 pub(super) const UPDATE_DEFINITION: &str = include_str!("sql/update_definition.sql");
@@ -157,6 +159,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("read_tenant", READ_TENANT),
     ("read_tenants", READ_TENANTS),
     ("read_timers", READ_TIMERS),
+    ("read_told", READ_TOLD),
     ("read_worker_no", READ_WORKER_NO),
     ("read_workers", READ_WORKERS),
     ("retire_worker", RETIRE_WORKER),
@@ -167,6 +170,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("set_timer", SET_TIMER),
     ("take_counter", TAKE_COUNTER),
     ("take_ready", TAKE_READY),
+    ("tell", TELL),
     ("unpark", UNPARK),
     ("unserved_ready", UNSERVED_READY),
     ("update_definition", UPDATE_DEFINITION),

@@ -4,6 +4,7 @@
 //! durable commit, then the answers. While it commits, the next group gathers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rusqlite::{Connection, TransactionBehavior};
@@ -79,6 +80,8 @@ pub(super) struct Tools {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) hints: HintSender,
     pub(super) definitions: DefinitionCache,
+    /// How often there was something to see, as far as this process knows.
+    pub(super) told: Arc<AtomicI64>,
 }
 
 /// The one thread that writes.
@@ -163,7 +166,17 @@ fn commit_group(tools: &mut Tools, group: &mut [Box<dyn Job>]) -> Result<Vec<Hin
         })?;
     }
     let earned = transaction.earned_hints;
+    let mut told = None;
+    if !earned.is_empty() {
+        let n_told: i64 =
+            outer.prepare_cached(statements::TELL)?.query_row([], |row| row.get(0))?;
+        told = Some(n_told);
+    }
     outer.commit()?;
+    if let Some(told) = told {
+        // What we told ourselves is no news from another process.
+        tools.told.fetch_max(told, Ordering::AcqRel);
+    }
     Ok(earned)
 }
 

@@ -1,5 +1,6 @@
 //! Noticing what other processes did to the file.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -18,13 +19,20 @@ pub(super) fn start(
     shared: &Arc<Shared>,
     connection: Connection,
     definitions: DefinitionCache,
+    told: Arc<AtomicI64>,
 ) -> std::io::Result<()> {
     let shared = Arc::downgrade(shared);
-    threads::spawn("stepwell-sqlite-watch", move || watch(&shared, &connection, &definitions))
+    let work = move || watch(&shared, &connection, &definitions, &told);
+    threads::spawn("stepwell-sqlite-watch", work)
 }
 
 #[expect(clippy::disallowed_methods, reason = "SQLite tells nobody, so somebody has to look")]
-fn watch(shared: &Weak<Shared>, connection: &Connection, definitions: &DefinitionCache) {
+fn watch(
+    shared: &Weak<Shared>,
+    connection: &Connection,
+    definitions: &DefinitionCache,
+    told: &AtomicI64,
+) {
     let mut pause = PAUSE_MIN;
     let mut seen = version(connection);
     let mut seen_policies = policies(connection);
@@ -44,10 +52,21 @@ fn watch(shared: &Weak<Shared>, connection: &Connection, definitions: &Definitio
             definitions.lock().expect("no holder of the lock panics").clear();
             seen_policies = found_policies;
         }
+        // Our own commits change the file as well. Hinting at them would make the engine look,
+        // which commits again, and it would never rest.
+        let Some(found_told) = read_told(connection) else { continue };
+        if told.fetch_max(found_told, Ordering::AcqRel) >= found_told {
+            continue;
+        }
         for hint in [Hint::Ready, Hint::Timers, Hint::Ended, Hint::Claims] {
             shared.hints.give(hint);
         }
     }
+}
+
+/// How often there was something to see.
+fn read_told(connection: &Connection) -> Option<i64> {
+    connection.query_row(statements::READ_TOLD, [], |row| row.get(0)).ok()
 }
 
 /// Changes whenever policies do.

@@ -1,4 +1,4 @@
--- lock_tenants: limited tenants, so that their slots can be counted.
--- Safe: locked in order of their groups; counted by a later statement.
+-- lock_tenants: tenants whose settings change.
+-- Safe: waits for everybody who counts by the old settings; locked in order of their groups.
 -- Index: primary key of tenant.
 select group_id from stepwell.tenant where group_id = any($1) order by group_id for update

@@ -14,6 +14,8 @@ create table counter (
     n_claims integer not null default 0,
     last_epoch integer not null default 0,
     now integer not null default 0,
+    -- how often a commit had something to tell other processes
+    n_told integer not null default 0,
     default_weight integer not null default 1,
     default_tasks_max integer
 ) strict;
