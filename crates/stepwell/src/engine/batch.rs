@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::Contact;
+use super::{Contact, Parts};
 use crate::ports::{Clock, Ids, StoreError};
 
 /// A request with the place where its answer goes.
@@ -59,6 +59,16 @@ const RETRY_DELAY_MIN: Duration = Duration::from_millis(50);
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
 
 impl Patience {
+    pub(crate) fn new(parts: &Parts, retries_max: Option<u32>) -> Self {
+        Self {
+            clock: Arc::clone(&parts.clock),
+            ids: Arc::clone(&parts.ids),
+            contact: Arc::clone(&parts.contact),
+            retries_max,
+            closing: parts.closing.clone(),
+        }
+    }
+
     /// Calls the store until it answers.
     pub(crate) async fn call<A, F>(&self, mut call: impl FnMut() -> F) -> Result<A, StoreError>
     where

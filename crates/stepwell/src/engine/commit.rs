@@ -17,13 +17,7 @@ impl Committer {
         let items_max = parts.config.commit_batch_max;
         let (batcher, requests) = Batcher::new(items_max);
         let store = Arc::clone(&parts.store);
-        let patience = Patience {
-            clock: Arc::clone(&parts.clock),
-            ids: Arc::clone(&parts.ids),
-            contact: Arc::clone(&parts.contact),
-            retries_max: None,
-            closing: parts.closing.clone(),
-        };
+        let patience = Patience::new(parts, None);
         parts.spawner.spawn(Box::pin(run_batches(requests, items_max, patience, move |items| {
             let store = Arc::clone(&store);
             async move { store.commit(items).await }

@@ -19,13 +19,7 @@ impl Starter {
         let items_max = parts.config.start_batch_max;
         let (batcher, requests) = Batcher::new(items_max);
         let store = Arc::clone(&parts.store);
-        let patience = Patience {
-            clock: Arc::clone(&parts.clock),
-            ids: Arc::clone(&parts.ids),
-            contact: Arc::clone(&parts.contact),
-            retries_max: Some(RETRIES_MAX),
-            closing: parts.closing.clone(),
-        };
+        let patience = Patience::new(parts, Some(RETRIES_MAX));
         parts.spawner.spawn(Box::pin(run_batches(requests, items_max, patience, move |items| {
             let store = Arc::clone(&store);
             async move { store.start(items).await }

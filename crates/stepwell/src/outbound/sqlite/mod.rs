@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub use open::SqliteOptions;
 
 use crate::ports::{HintSender, Hints, Store, StoreError};
-use threads::{ReaderThread, WriterThread};
+use threads::Jobs;
 use transaction::Transaction;
 
 /// A store in a SQLite file. Clones share one store.
@@ -40,8 +40,8 @@ pub struct SqliteStore {
 }
 
 struct Shared {
-    writer: WriterThread,
-    reader: ReaderThread,
+    writer: Jobs,
+    reader: Jobs,
     hints: HintSender,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::threads::{ReaderThread, Tools, WriterThread};
+use super::threads::{Tools, start_reader, start_writer};
 use super::transaction::DefinitionCache;
 use super::{Shared, SqliteStore, migrate, watch};
 use crate::ports::{Clock, HintSender, StoreError};
@@ -64,8 +64,8 @@ impl SqliteOptions {
             operation: "open sqlite store",
             why: error.to_string(),
         };
-        let writer = WriterThread::start(tools(connection)).map_err(unavailable)?;
-        let reader = ReaderThread::start(tools(self.connect(true)?)).map_err(unavailable)?;
+        let writer = start_writer(tools(connection)).map_err(unavailable)?;
+        let reader = start_reader(tools(self.connect(true)?)).map_err(unavailable)?;
         let shared = Arc::new(Shared { writer, reader, hints });
         watch::start(&shared, self.connect(true)?, definitions.clone(), Arc::clone(&told))
             .map_err(unavailable)?;

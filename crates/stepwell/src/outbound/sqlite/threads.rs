@@ -59,11 +59,12 @@ fn closed() -> StoreError {
     StoreError::Unavailable { operation: "sqlite", why: "the store has closed".into() }
 }
 
-/// Where calls are handed in.
-struct Jobs(Sender<Box<dyn Job>>);
+/// Where calls are handed in to a thread. It ends when this is dropped.
+pub(super) struct Jobs(Sender<Box<dyn Job>>);
 
 impl Jobs {
-    async fn call<T: Send + 'static>(
+    /// Hands in a call and waits for its answer.
+    pub(super) async fn call<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -84,40 +85,18 @@ pub(super) struct Tools {
     pub(super) told: Arc<AtomicI64>,
 }
 
-/// The one thread that writes.
-pub(super) struct WriterThread(Jobs);
-
-impl WriterThread {
-    pub(super) fn start(tools: Tools) -> std::io::Result<Self> {
-        let (sender, jobs) = channel();
-        spawn("stepwell-sqlite-writer", move || write_loop(tools, &jobs))?;
-        Ok(Self(Jobs(sender)))
-    }
-
-    pub(super) async fn call<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.0.call(work).await
-    }
+/// Starts the one thread that writes.
+pub(super) fn start_writer(tools: Tools) -> std::io::Result<Jobs> {
+    let (sender, jobs) = channel();
+    spawn("stepwell-sqlite-writer", move || write_loop(tools, &jobs))?;
+    Ok(Jobs(sender))
 }
 
-/// A thread that reads.
-pub(super) struct ReaderThread(Jobs);
-
-impl ReaderThread {
-    pub(super) fn start(tools: Tools) -> std::io::Result<Self> {
-        let (sender, jobs) = channel();
-        spawn("stepwell-sqlite-reader", move || read_loop(tools, &jobs))?;
-        Ok(Self(Jobs(sender)))
-    }
-
-    pub(super) async fn call<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.0.call(work).await
-    }
+/// Starts a thread that reads.
+pub(super) fn start_reader(tools: Tools) -> std::io::Result<Jobs> {
+    let (sender, jobs) = channel();
+    spawn("stepwell-sqlite-reader", move || read_loop(tools, &jobs))?;
+    Ok(Jobs(sender))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a SQLite connection blocks, so it has a thread")]
