@@ -15,6 +15,7 @@ use stepwell::ports::{
     StoreError, StoredDefinition, TaskInputs, TenantSettings, TenantView, Tenants, Timers,
     WorkerRegistration, Workers,
 };
+use tokio::sync::watch;
 
 use super::watch::Watch;
 
@@ -25,6 +26,8 @@ type Answer<T> = Result<T, StoreError>;
 pub(crate) struct Link {
     pub(crate) watch: Arc<Watch>,
     fault: Arc<Mutex<Fault>>,
+    /// Whether replies to claims come through at once.
+    claims_flow: Arc<watch::Sender<bool>>,
 }
 
 #[derive(Default)]
@@ -37,7 +40,8 @@ struct Fault {
 
 impl Link {
     pub(crate) fn new(watch: &Arc<Watch>) -> Self {
-        Self { watch: Arc::clone(watch), fault: Arc::default() }
+        let claims_flow = Arc::new(watch::channel(true).0);
+        Self { watch: Arc::clone(watch), fault: Arc::default(), claims_flow }
     }
 
     pub(crate) fn cut(&self) {
@@ -50,6 +54,15 @@ impl Link {
 
     pub(crate) fn lose_replies(&self, n: u32) {
         self.fault.lock().expect("no holder of the lock panics").n_replies_lost = n;
+    }
+
+    /// From now on claims take effect, but their replies are still to come.
+    pub(crate) fn hold_claims(&self) {
+        self.claims_flow.send_replace(false);
+    }
+
+    pub(crate) fn let_claims_go(&self) {
+        self.claims_flow.send_replace(true);
     }
 
     fn reach(&self, operation: &'static str) -> Answer<&stepwell::MemoryStore> {
@@ -97,6 +110,8 @@ impl Claims for Link {
         if let ClaimAnswer::Claimed { tasks, .. } = &answer {
             self.watch.claimed(&request, tasks);
         }
+        let mut flow = self.claims_flow.subscribe();
+        flow.wait_for(|flows| *flows).await.expect("the link holds the sender");
         self.reply("claim", answer)
     }
 
