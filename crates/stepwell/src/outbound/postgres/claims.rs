@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use stepwell_core::decide::is_suspect;
 use stepwell_core::fair::Position;
 use stepwell_core::id::{DefinitionId, Node, RunKey, Token};
-use stepwell_core::run::{TaskRow, TaskState};
+use stepwell_core::run::{RunRow, TaskRow, TaskState};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -203,13 +203,15 @@ async fn inputs(
     for row in transaction.all(statements::READ_INPUTS, &[&keys]).await? {
         payloads.insert(run_key(&row, 0)?, rows::payload(&row, 1)?);
     }
+    let rows = transaction.all(statements::READ_RUNS, &[&keys]).await?;
+    let runs = rows::read_all(&rows, rows::run)?.into_iter().map(|run| (run.row.key, run.row));
+    let runs: BTreeMap<RunKey, RunRow> = runs.collect();
     let mut found = Vec::with_capacity(claims.len());
     let (mut asked, mut parents_of) = (Vec::new(), Vec::new());
     for claim in claims {
-        let row = transaction.one(statements::READ_RUN, &[&key(claim.run)]).await?;
         let missing = || corrupt(format!("run {} is missing", claim.run));
-        let run = rows::run(&row.ok_or_else(missing)?)?;
-        let stored = transaction.definition(run.row.definition).await?;
+        let run = runs.get(&claim.run).ok_or_else(missing)?;
+        let stored = transaction.definition(run.definition).await?;
         let parents: Vec<Node> =
             stored.definition.graph.parents(claim.node).iter().map(|edge| edge.node).collect();
         asked.extend(parents.iter().map(|node| (claim.run, *node)));
@@ -227,7 +229,7 @@ async fn inputs(
         found.push(TaskInputs {
             input: input.ok_or_else(missing)?,
             parents: parents.into_iter().map(parent).collect(),
-            failure: run.row.failure,
+            failure: run.failure.clone(),
         });
     }
     Ok(found)

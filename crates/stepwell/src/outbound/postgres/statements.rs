@@ -71,6 +71,7 @@ pub(super) const READ_NOW: &str = include_str!("sql/read_now.sql");
 pub(super) const READ_OUTPUTS: &str = include_str!("sql/read_outputs.sql");
 pub(super) const READ_PLACES: &str = include_str!("sql/read_places.sql");
 pub(super) const READ_RUN: &str = include_str!("sql/read_run.sql");
+pub(super) const READ_RUNS: &str = include_str!("sql/read_runs.sql");
 pub(super) const READ_SERVED: &str = include_str!("sql/read_served.sql");
 pub(super) const READ_SOME_OUTPUTS: &str = include_str!("sql/read_some_outputs.sql");
 pub(super) const READ_SOME_TASKS: &str = include_str!("sql/read_some_tasks.sql");
@@ -174,6 +175,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("read_outputs", READ_OUTPUTS),
     ("read_places", READ_PLACES),
     ("read_run", READ_RUN),
+    ("read_runs", READ_RUNS),
     ("read_served", READ_SERVED),
     ("read_some_outputs", READ_SOME_OUTPUTS),
     ("read_some_tasks", READ_SOME_TASKS),
