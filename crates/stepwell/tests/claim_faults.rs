@@ -1,0 +1,118 @@
+//! Claims whose reply comes late, or never.
+#![cfg(feature = "testing")]
+
+mod support_props;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use stepwell::core::id::RunKey;
+use stepwell::ports::{Inspection, Runs, Spawner};
+use stepwell::testing::{CountedIds, ManualClock, ManualScheduler};
+use stepwell::{AttemptState, Engine, RunStatus, StopReport, Workflow, WorkflowRef};
+
+use support_props::at_once;
+use support_props::fleet::{LEASE, settings};
+use support_props::link::Link;
+use support_props::watch::Watch;
+
+fn one_step() -> Workflow<u32, u32> {
+    let mut w = Workflow::define::<u32, ()>("one-step");
+    let a = w.step("a").run(async |ctx| Ok(*ctx.input()));
+    w.output(a)
+}
+
+/// Spawns a future and gives the place where its output will be.
+fn spawn<F>(scheduler: &ManualScheduler, future: F) -> Arc<Mutex<Option<F::Output>>>
+where
+    F: IntoFuture,
+    F::IntoFuture: Send + 'static,
+    F::Output: Send + 'static,
+{
+    let (slot, future) = (Arc::new(Mutex::new(None)), future.into_future());
+    let filled = Arc::clone(&slot);
+    scheduler.spawn(Box::pin(async move {
+        let output = future.await;
+        *filled.lock().expect("no holder of the lock panics") = Some(output);
+    }));
+    scheduler.run_until_idle();
+    slot
+}
+
+fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {
+    slot.lock().expect("no holder of the lock panics").take()
+}
+
+/// An engine on virtual time whose link to its store can be held and can lose replies.
+struct Bench {
+    clock: ManualClock,
+    scheduler: ManualScheduler,
+    watch: Arc<Watch>,
+    link: Link,
+    engine: Engine,
+    workflow: WorkflowRef<u32, u32>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let (clock, scheduler) = (ManualClock::new(), ManualScheduler::new());
+        let watch = Watch::strict(&clock);
+        let link = Link::new(&watch);
+        let mut builder = Engine::builder(link.clone()).config(settings(2, 3)).runtime(
+            Arc::new(clock.clone()),
+            Arc::new(scheduler.clone()),
+            Arc::new(CountedIds::new(1)),
+        );
+        let workflow = builder.workflow(one_step());
+        let engine = take(&spawn(&scheduler, Box::pin(builder.start()))).expect("it answers");
+        Self { clock, scheduler, watch, link, engine: engine.expect("it starts"), workflow }
+    }
+
+    /// Starts a run whose only task is claimed, with the reply still to come.
+    fn start_and_hold_the_claim(&self) -> RunKey {
+        self.link.hold_claims();
+        let start = self.engine.start(&self.workflow, 7).tenant("t");
+        let run = take(&spawn(&self.scheduler, start)).expect("it answers").expect("it starts");
+        let dump = at_once(self.watch.store.dump()).expect("a dump");
+        assert_eq!(dump.claims.values().map(Vec::len).sum::<usize>(), 1, "it is claimed");
+        run.key()
+    }
+
+    fn ended(&self, run: RunKey) -> (RunStatus, Vec<AttemptState>) {
+        let log = at_once(self.watch.store.log(run)).expect("a log").expect("it is there");
+        (log.run.status, log.attempts.iter().map(|attempt| attempt.state).collect())
+    }
+}
+
+#[test]
+fn a_stop_drains_what_a_claim_under_way_brings() {
+    // R12, FA9, S10
+    let bench = Bench::new();
+    let run = bench.start_and_hold_the_claim();
+    let stopping = bench.engine.clone();
+    let stop = Box::pin(async move { stopping.stop_gracefully().await });
+    let stopped = spawn(&bench.scheduler, stop);
+    assert!(take(&stopped).is_none(), "it stopped before the claim's reply had come");
+
+    bench.link.let_claims_go();
+    bench.scheduler.run_until_idle();
+    let report: StopReport = take(&stopped).expect("it stops");
+    assert_eq!((report.n_handed_back, report.n_still_running), (0, 0));
+    assert_eq!(bench.ended(run), (RunStatus::Completed, vec![AttemptState::Completed]));
+}
+
+#[test]
+fn a_task_whose_claim_was_never_answered_is_handed_back_and_completes() {
+    // FB1, T1: its worker lives on, so nobody would ever take it for dead.
+    let bench = Bench::new();
+    let run = bench.start_and_hold_the_claim();
+    bench.link.lose_replies(1);
+    bench.link.let_claims_go();
+    for _ in 0..LEASE.as_secs() {
+        bench.scheduler.run_until_idle();
+        bench.clock.advance(Duration::from_secs(1));
+    }
+    bench.scheduler.run_until_idle();
+    let attempts = vec![AttemptState::Released, AttemptState::Completed];
+    assert_eq!(bench.ended(run), (RunStatus::Completed, attempts));
+}
