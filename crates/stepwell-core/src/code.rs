@@ -77,6 +77,22 @@ codes! {
     StepSkipped = 25,
     /// A write by a leader that leads no longer.
     NotLeader = 26,
+    /// The database refuses the user or the password.
+    LoginRefused = 27,
+    /// The user lacks rights on the store.
+    MissingRights = 28,
+    /// The store was made by a newer program.
+    NewerSchema = 29,
+    /// The store was made by an older program and may not be updated here.
+    OlderSchema = 30,
+    /// The store takes no writes.
+    ReadOnlyStore = 31,
+    /// The file is no store.
+    NotAStore = 32,
+    /// The folder or database does not exist.
+    NoSuchPlace = 33,
+    /// No encrypted connection comes about, or the server's certificate is not trusted.
+    NoEncryption = 34,
 }
 
 impl fmt::Display for Code {

@@ -1,16 +1,15 @@
 //! Engines on every store, on real time: two of them share the work of one store.
-#![cfg(all(feature = "sqlite", feature = "postgres"))]
+#![cfg(all(feature = "sqlite", feature = "postgres", feature = "testing"))]
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use stepwell::core::id::{Queue, WorkerId};
 use stepwell::ports::{ClaimRequest, Claims, Leadership, Store, WorkerRegistration, Workers};
+use stepwell::testing::TestDatabase;
 use stepwell::{
-    Engine, MemoryStore, NewRun, PostgresOptions, PostgresStore, Retry, RunStatus, SqliteStore,
-    StepError, Workflow, WorkflowRef,
+    Engine, MemoryStore, NewRun, Retry, RunStatus, SqliteStore, StepError, Workflow, WorkflowRef,
 };
 
 const N_RUNS: u32 = 100;
@@ -89,17 +88,8 @@ async fn two_engines_share_a_sqlite_file() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_engines_share_a_postgres_schema() {
-    let url = std::env::var("STEPWELL_TEST_DATABASE_URL").expect(
-        "tests of the PostgreSQL store need a server: run `cargo xtask test`, or set \
-         STEPWELL_TEST_DATABASE_URL",
-    );
-    // Other runs on the same server have other names.
-    let schema = format!("engines_{:016x}", RandomState::new().build_hasher().finish());
-    let connect = || async {
-        let options = PostgresOptions::new(url.clone()).schema(schema.clone());
-        PostgresStore::connect_with(options).await.expect("the server answers")
-    };
-    two_engines_share(connect().await, connect().await).await;
+    let database = TestDatabase::create().await;
+    two_engines_share(database.store().await, database.store().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -40,6 +40,14 @@ pub fn explain(code: Code) -> &'static str {
         Code::BlockingInAsync => include_str!("SW0024.md"),
         Code::StepSkipped => include_str!("SW0025.md"),
         Code::NotLeader => include_str!("SW0026.md"),
+        Code::LoginRefused => include_str!("SW0027.md"),
+        Code::MissingRights => include_str!("SW0028.md"),
+        Code::NewerSchema => include_str!("SW0029.md"),
+        Code::OlderSchema => include_str!("SW0030.md"),
+        Code::ReadOnlyStore => include_str!("SW0031.md"),
+        Code::NotAStore => include_str!("SW0032.md"),
+        Code::NoSuchPlace => include_str!("SW0033.md"),
+        Code::NoEncryption => include_str!("SW0034.md"),
         // The enum may grow in another crate; the test below finds a code without a page.
         _ => "",
     }

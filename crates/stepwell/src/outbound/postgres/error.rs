@@ -10,10 +10,20 @@ const OPERATION: &str = "postgres";
 
 impl From<tokio_postgres::Error> for StoreError {
     fn from(error: tokio_postgres::Error) -> Self {
-        let why = describe(&error);
+        Self::from_server(&error)
+    }
+}
+
+impl StoreError {
+    pub(super) fn from_server(error: &tokio_postgres::Error) -> Self {
+        let why = describe(error);
         let Some(state) = error.code() else {
-            return Self::Unavailable { operation: OPERATION, why };
+            return Self::from_driver(error, why);
         };
+        if *state == SqlState::INSUFFICIENT_PRIVILEGE {
+            // Rights that were taken away can be given again; no task fails for it.
+            return Self::Unavailable { operation: OPERATION, why };
+        }
         if [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE].contains(state) {
             return Self::Unavailable { operation: CONFLICT, why };
         }
@@ -25,6 +35,16 @@ impl From<tokio_postgres::Error> for StoreError {
             }
             _ => Self::Unavailable { operation: OPERATION, why },
         }
+    }
+
+    /// An error that no server sent. The driver tells apart by words only what it could not
+    /// write, which no retry can help, from what it could not send.
+    fn from_driver(error: &tokio_postgres::Error, why: String) -> Self {
+        let words = error.to_string();
+        if words.starts_with("error encoding") || words.starts_with("error serializing") {
+            return Self::Corrupt { what: format!("{OPERATION}: {why}") };
+        }
+        Self::Unavailable { operation: OPERATION, why }
     }
 }
 

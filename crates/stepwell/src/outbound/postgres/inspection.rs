@@ -83,7 +83,7 @@ impl PostgresStore {
     /// # Errors
     /// With the first statement that does not fit, by name.
     pub async fn prepare_every_statement(&self) -> Result<usize, StoreError> {
-        let client = self.shared.pool.get().await?;
+        let client = self.shared.pool.get(super::connect::Role::Work).await?;
         for (name, sql) in statements::ALL {
             let prepared = client.prepare(&self.shared.pool.sql(sql)).await;
             prepared.map_err(|error| StoreError::Corrupt {

@@ -1,3 +1,10 @@
+//! Leadership: a row with an epoch that fences every write of a leader, and a lock that tells
+//! candidates at once when the leader's connection is gone.
+//!
+//! The row alone would do: a term that is not renewed ends. The lock makes take-over quick, for
+//! the server gives it up with the connection. It is never enough by itself: a frozen process
+//! keeps its connection, so a term that has run out is taken over without the lock.
+
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -6,7 +13,7 @@ use stepwell_core::id::{Epoch, WorkerId};
 use super::error::corrupt;
 use super::rows::{int, time, unsigned};
 use super::transaction::Transaction;
-use super::{PostgresStore, statements};
+use super::{PostgresStore, Role, statements};
 use crate::ports::{Lead, Leadership, StoreError};
 
 #[async_trait]
@@ -16,41 +23,94 @@ impl Leadership for PostgresStore {
     }
 
     async fn resign(&self, epoch: Epoch) -> Result<(), StoreError> {
-        let transaction = self.begin().await?;
-        transaction.run(statements::CLEAR_LEADER, &[&int(epoch.0)]).await?;
+        let transaction = self.begin_as(Role::Leader).await?;
+        let led = transaction.one(statements::CLEAR_LEADER, &[&int(epoch.0)]).await?;
+        if led.is_some() {
+            self.let_go(&transaction).await?;
+        }
         self.commit_transaction(transaction).await
+    }
+}
+
+/// The server process that serves the leader's connection, if that holds the lock.
+type Seat = Option<i32>;
+
+/// Who leads, as the row says.
+struct Term {
+    worker: String,
+    epoch: Epoch,
+    is_running: bool,
+    seat: Seat,
+}
+
+impl Term {
+    /// Whether the term goes on although `candidate` would like to lead: it is another's, and
+    /// its connection is not known to be gone.
+    fn stands_against(&self, candidate: &WorkerId, seat: Seat) -> bool {
+        // Whoever holds the lock from another seat proves that the leader's seat is empty.
+        let is_seat_empty = self.seat.is_some() && seat.is_some() && self.seat != seat;
+        self.is_running && self.worker != candidate.as_str() && !is_seat_empty
     }
 }
 
 impl PostgresStore {
     async fn lead_once(&self, candidate: &WorkerId, ttl: Duration) -> Result<Lead, StoreError> {
-        let transaction = self.begin().await?;
-        let now = transaction.now;
-        let leader = transaction.one(statements::LOCK_LEADER, &[]).await?;
-        let standing = match &leader {
-            Some(row) if time(row, 2)? > now => {
-                let worker: &str = row.try_get(0)?;
-                if worker != candidate.as_str() {
-                    self.commit_transaction(transaction).await?;
-                    return Ok(Lead::Following);
-                }
-                Some(Epoch(unsigned(row, 1)?))
+        let transaction = self.begin_as(Role::Leader).await?;
+        let seat = self.take_seat(&transaction).await?;
+        let term = read_term(&transaction).await?;
+        if let Some(term) = &term
+            && term.stands_against(candidate, seat)
+        {
+            // The lock is for the leader, who may be another engine on this very connection.
+            if seat.is_some() && term.seat != seat {
+                self.let_go(&transaction).await?;
             }
-            _ => None,
-        };
-        let epoch = if let Some(epoch) = standing {
-            epoch
+            self.commit_transaction(transaction).await?;
+            return Ok(Lead::Following);
+        }
+        let own = term.filter(|term| term.is_running && term.worker == candidate.as_str());
+        let epoch = if let Some(term) = own {
+            term.epoch
         } else {
             let row = transaction.one(statements::NEXT_EPOCH, &[]).await?;
             let row = row.ok_or_else(|| corrupt("the epoch counter is missing"))?;
             Epoch(unsigned(&row, 0)?)
         };
-        let until = now.after(ttl).as_micros();
-        let params: super::transaction::Params<'_> = &[&candidate.as_str(), &int(epoch.0), &until];
+        let until = transaction.now.after(ttl).as_micros();
+        let params: super::transaction::Params<'_> =
+            &[&candidate.as_str(), &int(epoch.0), &until, &seat];
         transaction.run(statements::SET_LEADER, params).await?;
         self.commit_transaction(transaction).await?;
         Ok(Lead::Leading(epoch))
     }
+
+    /// Takes the leader's lock for this connection, or finds that it has it. Not waited for.
+    async fn take_seat(&self, transaction: &Transaction) -> Result<Seat, StoreError> {
+        let pool = &self.shared.pool;
+        if !pool.has_leader_lock {
+            return Ok(None);
+        }
+        let row = transaction.one(statements::TAKE_LEADER_LOCK, &[&pool.schema]).await?;
+        Ok(row.map(|row| row.try_get(0)).transpose()?.flatten())
+    }
+
+    async fn let_go(&self, transaction: &Transaction) -> Result<(), StoreError> {
+        let pool = &self.shared.pool;
+        if !pool.has_leader_lock {
+            return Ok(());
+        }
+        transaction.all(statements::LEAVE_LEADER_LOCK, &[&pool.schema]).await.map(drop)
+    }
+}
+
+async fn read_term(transaction: &Transaction) -> Result<Option<Term>, StoreError> {
+    let Some(row) = transaction.one(statements::LOCK_LEADER, &[]).await? else {
+        return Ok(None);
+    };
+    let is_running = time(&row, 2)? > transaction.now;
+    let epoch = if is_running { unsigned(&row, 1)? } else { 0 };
+    let (worker, seat) = (row.try_get(0)?, row.try_get(3)?);
+    Ok(Some(Term { worker, epoch: Epoch(epoch), is_running, seat }))
 }
 
 impl Transaction {

@@ -1,49 +1,102 @@
 //! Bringing a schema up to date: forward only, one migrator at a time, never past what this
 //! program knows.
 
-use super::error::corrupt;
-use super::pool::Pool;
+use stepwell_core::code::Code;
+use tokio_postgres::Client;
+
+use super::open::Failed;
+use super::pool::in_schema;
 use crate::ports::StoreError;
 
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_first.sql")];
 
-/// Applies the migrations a schema lacks, under a lock that a second migrator waits for.
-///
-/// # Errors
-/// When the schema is of a newer version.
-pub(super) async fn migrate(pool: &Pool) -> Result<(), StoreError> {
-    let mut client = pool.get().await?;
-    let transaction = client.transaction().await?;
-    let schema = pool.schema();
-    let lock = "select pg_advisory_xact_lock(hashtextextended('stepwell migration ' || $1, 0))";
-    transaction.execute(lock, &[&schema]).await?;
-    // The name was checked to need no quotes; DDL takes no parameters.
-    let frame = pool.sql(
-        "create table if not exists stepwell.migration (
-            version integer primary key, applied_at timestamptz not null default now())",
-    );
-    let exists = "select 1 from pg_namespace where nspname = $1";
-    if transaction.query_opt(exists, &[&schema]).await?.is_none() {
-        transaction.batch_execute(&["create schema ", schema].concat()).await?;
+const HISTORY: &str = "create table if not exists stepwell.migration (
+    version integer primary key, applied_at timestamptz not null default now())";
+
+/// The version this program works on.
+pub(super) fn version_known() -> usize {
+    MIGRATIONS.len()
+}
+
+/// Looks which version a schema has, and brings it up to date if `migrates` says so. A schema
+/// that is up to date is only read.
+pub(super) async fn migrate(
+    client: &mut Client,
+    schema: &str,
+    migrates: bool,
+) -> Result<(), Failed> {
+    let applied = version_applied(client, schema).await?;
+    check_not_newer(applied, schema)?;
+    if applied == version_known() {
+        return Ok(());
     }
-    transaction.batch_execute(&frame).await?;
-    let max = pool.sql("select coalesce(max(version), 0) from stepwell.migration");
-    let applied: i32 = transaction.query_one(&*max, &[]).await?.try_get(0)?;
-    let applied =
-        usize::try_from(applied).map_err(|_| corrupt("the schema version is negative"))?;
-    let known = MIGRATIONS.len();
-    if applied > known {
-        return Err(corrupt(format!(
-            "schema {schema:?} has version {applied}, this program knows {known}; use a newer \
-             program"
-        )));
+    if !migrates {
+        return Err(older(applied, schema).into());
+    }
+    let transaction = client.transaction().await?;
+    let lock = "select set_config('statement_timeout', '0', true), \
+                pg_advisory_xact_lock(hashtextextended('stepwell migration ' || $1, 0))";
+    transaction.execute(lock, &[&schema]).await?;
+    // Another migrator may have been quicker.
+    let applied = version_applied(&transaction, schema).await?;
+    check_not_newer(applied, schema)?;
+    transaction.batch_execute(&script(schema, applied)).await?;
+    Ok(transaction.commit().await?)
+}
+
+/// The statements that lead from a version to the one this program knows. The schema's name was
+/// checked to be plain; DDL takes no parameters.
+pub(super) fn script(schema: &str, applied: usize) -> String {
+    let mut script = String::new();
+    if applied == 0 {
+        // `create schema if not exists` asks for the right to create even if it exists.
+        let make = "do $$ begin if to_regnamespace('\"SCHEMA\"') is null \
+                    then create schema \"SCHEMA\"; end if; end $$;\n";
+        script.push_str(&make.replace("SCHEMA", schema));
+        script.push_str(&in_schema(HISTORY, schema));
+        script.push_str(";\n\n");
     }
     for (ix, migration) in MIGRATIONS.iter().enumerate().skip(applied) {
-        transaction.batch_execute(&pool.sql(migration)).await?;
-        let version = i32::try_from(ix + 1).unwrap_or(i32::MAX);
-        let insert = pool.sql("insert into stepwell.migration (version) values ($1)");
-        transaction.execute(&*insert, &[&version]).await?;
+        script.push_str(&in_schema(migration, schema));
+        let insert = in_schema("\ninsert into stepwell.migration (version) values (", schema);
+        script.push_str(&insert);
+        script.push_str(&(ix + 1).to_string());
+        script.push_str(");\n\n");
     }
-    transaction.commit().await?;
+    script
+}
+
+async fn version_applied(
+    client: &impl tokio_postgres::GenericClient,
+    schema: &str,
+) -> Result<usize, Failed> {
+    let exists = "select 1 from pg_class c join pg_namespace n on n.oid = c.relnamespace \
+                  where n.nspname = $1 and c.relname = 'migration'";
+    if client.query_opt(exists, &[&schema]).await?.is_none() {
+        return Ok(0);
+    }
+    let max = in_schema("select coalesce(max(version), 0) from stepwell.migration", schema);
+    let applied: i32 = client.query_one(&*max, &[]).await?.try_get(0)?;
+    Ok(usize::try_from(applied).unwrap_or_default())
+}
+
+fn check_not_newer(applied: usize, schema: &str) -> Result<(), StoreError> {
+    let known = version_known();
+    if applied > known {
+        let message = format!(
+            "schema {schema:?} has version {applied}, this program knows {known}; use a newer \
+             program"
+        );
+        return Err(StoreError::Refused { code: Code::NewerSchema, message });
+    }
     Ok(())
+}
+
+fn older(applied: usize, schema: &str) -> StoreError {
+    let known = version_known();
+    let message = format!(
+        "schema {schema:?} has version {applied}, this program needs {known}; run `stepwell \
+         migrate` as the owner of the schema"
+    );
+    StoreError::Refused { code: Code::OlderSchema, message }
 }

@@ -7,6 +7,7 @@
 mod batch;
 mod claims;
 mod commits;
+mod connect;
 mod definitions;
 mod error;
 mod inspection;
@@ -15,13 +16,18 @@ mod limits;
 mod line;
 mod migrate;
 mod notify;
+mod open;
+mod options;
 mod pool;
+#[cfg(feature = "testing")]
+mod probe;
 mod rows;
 mod runs;
 mod starts;
 mod statements;
 mod tenants;
 mod timers;
+mod tls;
 mod transaction;
 mod workers;
 mod write;
@@ -30,8 +36,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use connect::Role;
+pub use options::PostgresOptions;
 use pool::Pool;
-pub use pool::PostgresOptions;
 use transaction::{DefinitionCache, Transaction};
 
 use crate::ports::{HintSender, Hints, Store, StoreError};
@@ -67,13 +74,18 @@ const CONFLICT_RETRIES_MAX: usize = 10;
 impl PostgresStore {
     /// Begins a transaction and reads its time.
     async fn begin(&self) -> Result<Transaction, StoreError> {
-        let client = self.shared.pool.get().await?;
+        self.begin_as(Role::Work).await
+    }
+
+    /// Begins a transaction on a connection that is kept for this.
+    async fn begin_as(&self, role: Role) -> Result<Transaction, StoreError> {
+        let client = self.shared.pool.get(role).await?;
         Transaction::begin(client, &self.shared).await
     }
 
     /// Begins a transaction whose statements all see one snapshot.
     async fn begin_snapshot(&self) -> Result<Transaction, StoreError> {
-        let client = self.shared.pool.get().await?;
+        let client = self.shared.pool.get(Role::Work).await?;
         Transaction::begin_snapshot(client, &self.shared).await
     }
 

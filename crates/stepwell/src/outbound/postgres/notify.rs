@@ -9,8 +9,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
+use tokio_postgres::{AsyncMessage, Client, Notification};
 
+use super::connect::Connector;
 use super::error::describe;
 use super::{Shared, statements};
 use crate::ports::{Hint, HintSender};
@@ -25,6 +26,10 @@ const PROBE: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// A line hears itself tell this, within this span, or it is of no use.
+const TEST: &str = "test";
+const TEST_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// What this process has to tell others.
 #[derive(Default)]
 pub(super) struct Outbox {
@@ -32,6 +37,8 @@ pub(super) struct Outbox {
     filled: Notify,
     /// Another process told something.
     heard: Notify,
+    /// The line's test of itself was heard.
+    heard_ourselves: Notify,
 }
 
 impl Outbox {
@@ -49,104 +56,137 @@ impl Outbox {
 }
 
 /// Starts telling and listening, until the store is gone.
-#[expect(clippy::disallowed_methods, reason = "the connection lives beside the store's calls")]
-pub(super) fn start(shared: &Arc<Shared>, config: Config) {
-    let channel = format!("{}_wake", shared.pool.schema());
-    let (shared, hints) = (Arc::downgrade(shared), shared.hints.clone());
-    drop(tokio::spawn(keep_connected(shared, hints, config, channel)));
+pub(super) fn start(shared: &Arc<Shared>, connector: Connector) {
+    let channel = format!("{}_wake", shared.pool.schema);
+    let (store, hints) = (Arc::downgrade(shared), shared.hints.clone());
+    let line = Line { store, hints, connector, channel, own: AtomicI32::new(0) };
+    shared.pool.driver.spawn(line.keep_connected());
 }
 
-#[expect(clippy::disallowed_methods, reason = "a lost connection is tried again after a pause")]
-async fn keep_connected(shared: Weak<Shared>, hints: HintSender, config: Config, channel: String) {
-    let mut pause = PAUSE_MIN;
-    while shared.strong_count() > 0 {
-        match converse(&shared, &hints, &config, &channel).await {
-            Ok(()) => pause = PAUSE_MIN,
-            Err(error) => {
-                let why = describe(&error);
-                tracing::warn!(
-                    why,
-                    "no wake-ups from other processes, polling until they are back"
-                );
-            }
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(PAUSE_MAX);
+/// The line to other processes.
+struct Line {
+    store: Weak<Shared>,
+    hints: HintSender,
+    connector: Connector,
+    channel: String,
+    /// The server process of our connection: our own notifications are passed over.
+    own: AtomicI32,
+}
+
+/// Why a line ended.
+enum Broken {
+    Connection(tokio_postgres::Error),
+    /// We do not hear ourselves.
+    Deaf,
+}
+
+impl From<tokio_postgres::Error> for Broken {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Connection(error)
     }
 }
 
-/// Connects, listens, and tells until the connection ends or the store is gone.
-async fn converse(
-    shared: &Weak<Shared>,
-    hints: &HintSender,
-    config: &Config,
-    channel: &str,
-) -> Result<(), tokio_postgres::Error> {
-    let (client, mut connection) = config.connect(NoTls).await?;
-    // Our own notifications come back to us and are passed over.
-    let own = AtomicI32::new(0);
-    let Some(outbox) = shared.upgrade().map(|shared| Arc::clone(&shared.outbox)) else {
-        return Ok(());
-    };
-    let heard = &outbox.heard;
-    let telling = tell(shared, hints, &client, channel, &own);
-    tokio::pin!(telling);
-    loop {
-        let message = std::future::poll_fn(|cx| connection.poll_message(cx));
-        tokio::select! {
-            told = &mut telling => return told,
-            message = message => match message {
-                Some(Ok(AsyncMessage::Notification(note))) => {
-                    if note.process_id() != own.load(Ordering::Acquire) {
-                        give_all(hints);
-                        heard.notify_one();
-                    }
+impl Line {
+    #[expect(clippy::disallowed_methods, reason = "a lost connection is tried again after a pause")]
+    async fn keep_connected(self) {
+        let mut pause = PAUSE_MIN;
+        while self.store.strong_count() > 0 {
+            match self.converse().await {
+                Ok(()) => pause = PAUSE_MIN,
+                Err(Broken::Connection(error)) => {
+                    let why = describe(&error);
+                    tracing::warn!(why, "no wake-ups from others, polling until they are back");
                 }
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Err(error),
-                None => return Ok(()),
-            },
-        }
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "what is told at once goes out together")]
-async fn tell(
-    shared: &Weak<Shared>,
-    hints: &HintSender,
-    client: &Client,
-    channel: &str,
-    own: &AtomicI32,
-) -> Result<(), tokio_postgres::Error> {
-    let pid: i32 = client.query_one("select pg_backend_pid()", &[]).await?.try_get(0)?;
-    own.store(pid, Ordering::Release);
-    // The channel is made of the schema's name, which was checked to need no quotes.
-    client.batch_execute(&["listen ", channel].concat()).await?;
-    // What was told while nobody listened here is found by looking once.
-    give_all(hints);
-    while let Some(outbox) = shared.upgrade().map(|shared| Arc::clone(&shared.outbox)) {
-        tokio::select! {
-            () = outbox.wait() => {
-                tokio::time::sleep(GATHER).await;
-                client.execute("select pg_notify($1, '')", &[&channel]).await?;
+                Err(Broken::Deaf) => {
+                    tracing::warn!(
+                        "the server does not deliver notifications on this connection, polling; \
+                         behind a transaction pooler, give a direct URL"
+                    );
+                    pause = PAUSE_MAX;
+                }
             }
-            () = outbox.heard.notified() => look_at_policies(shared, client).await?,
-            // Also notices a connection that died in silence, and a store that is gone.
-            () = tokio::time::sleep(PROBE) => look_at_policies(shared, client).await?,
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
         }
     }
-    Ok(())
-}
 
-async fn look_at_policies(
-    shared: &Weak<Shared>,
-    client: &Client,
-) -> Result<(), tokio_postgres::Error> {
-    let Some(shared) = shared.upgrade() else { return Ok(()) };
-    let sql = shared.pool.sql(statements::DEFINITION_REVISIONS);
-    let row = client.query_one(&*sql, &[]).await?;
-    shared.saw_revisions(row.try_get(0)?);
-    Ok(())
+    /// Connects, listens, and tells until the connection ends or the store is gone.
+    async fn converse(&self) -> Result<(), Broken> {
+        let (client, mut connection) = self.connector.dial().await?;
+        let Some(outbox) = self.store.upgrade().map(|shared| Arc::clone(&shared.outbox)) else {
+            return Ok(());
+        };
+        let telling = self.tell(&client);
+        tokio::pin!(telling);
+        loop {
+            let message = std::future::poll_fn(|cx| connection.poll_message(cx));
+            tokio::select! {
+                told = &mut telling => return told,
+                message = message => match message {
+                    Some(Ok(AsyncMessage::Notification(note))) => self.hear(&note, &outbox),
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return Err(error.into()),
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    fn hear(&self, note: &Notification, outbox: &Outbox) {
+        if note.process_id() != self.own.load(Ordering::Acquire) {
+            give_all(&self.hints);
+            outbox.heard.notify_one();
+        } else if note.payload() == TEST {
+            outbox.heard_ourselves.notify_one();
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "what is told at once goes out together")]
+    async fn tell(&self, client: &Client) -> Result<(), Broken> {
+        self.listen(client).await?;
+        // What was told while nobody listened here is found by looking once.
+        give_all(&self.hints);
+        while let Some(outbox) = self.store.upgrade().map(|shared| Arc::clone(&shared.outbox)) {
+            tokio::select! {
+                () = outbox.wait() => {
+                    tokio::time::sleep(GATHER).await;
+                    self.notify(client, "").await?;
+                }
+                () = outbox.heard.notified() => self.look_at_policies(client).await?,
+                // Also notices a connection that died in silence, and a store that is gone.
+                () = tokio::time::sleep(PROBE) => self.look_at_policies(client).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Listens, and makes sure that what is told can be heard.
+    #[expect(clippy::disallowed_methods, reason = "a test that is not heard has failed")]
+    async fn listen(&self, client: &Client) -> Result<(), Broken> {
+        let pid: i32 = client.query_one("select pg_backend_pid()", &[]).await?.try_get(0)?;
+        self.own.store(pid, Ordering::Release);
+        // The channel is made of the schema's name, which was checked to need no quotes.
+        client.batch_execute(&["listen ", &self.channel].concat()).await?;
+        self.notify(client, TEST).await?;
+        let Some(outbox) = self.store.upgrade().map(|shared| Arc::clone(&shared.outbox)) else {
+            return Ok(());
+        };
+        let heard = tokio::time::timeout(TEST_TIMEOUT, outbox.heard_ourselves.notified()).await;
+        heard.map_err(|_| Broken::Deaf)
+    }
+
+    async fn notify(&self, client: &Client, payload: &str) -> Result<(), tokio_postgres::Error> {
+        let tell = "select pg_notify($1, $2)";
+        client.execute(tell, &[&self.channel, &payload]).await.map(drop)
+    }
+
+    async fn look_at_policies(&self, client: &Client) -> Result<(), tokio_postgres::Error> {
+        let Some(shared) = self.store.upgrade() else { return Ok(()) };
+        let sql = shared.pool.sql(statements::DEFINITION_REVISIONS);
+        let row = client.query_one(&*sql, &[]).await?;
+        shared.saw_revisions(row.try_get(0)?);
+        Ok(())
+    }
 }
 
 fn give_all(hints: &HintSender) {

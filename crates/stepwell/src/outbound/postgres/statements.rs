@@ -41,6 +41,7 @@ pub(super) const INSERT_SERVE: &str = include_str!("sql/insert_serve.sql");
 pub(super) const INSERT_TASKS: &str = include_str!("sql/insert_tasks.sql");
 pub(super) const INSERT_TENANT: &str = include_str!("sql/insert_tenant.sql");
 pub(super) const INSERT_THROTTLED: &str = include_str!("sql/insert_throttled.sql");
+pub(super) const LEAVE_LEADER_LOCK: &str = include_str!("sql/leave_leader_lock.sql");
 pub(super) const LIST_RUNS: &str = include_str!("sql/list_runs.sql");
 pub(super) const LOCK_DEAD_WORKERS: &str = include_str!("sql/lock_dead_workers.sql");
 pub(super) const LOCK_DEFINITIONS: &str = include_str!("sql/lock_definitions.sql");
@@ -89,6 +90,7 @@ pub(super) const SET_TIMERS: &str = include_str!("sql/set_timers.sql");
 pub(super) const SHARE_SERVICE: &str = include_str!("sql/share_service.sql");
 pub(super) const SHARE_TENANTS: &str = include_str!("sql/share_tenants.sql");
 pub(super) const TAKE_CLAIM_COUNT: &str = include_str!("sql/take_claim_count.sql");
+pub(super) const TAKE_LEADER_LOCK: &str = include_str!("sql/take_leader_lock.sql");
 pub(super) const TAKE_NUMBERS: &str = include_str!("sql/take_numbers.sql");
 pub(super) const TAKE_READY: &str = include_str!("sql/take_ready.sql");
 pub(super) const TAKE_UNSERVED: &str = include_str!("sql/take_unserved.sql");
@@ -145,6 +147,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("insert_tasks", INSERT_TASKS),
     ("insert_tenant", INSERT_TENANT),
     ("insert_throttled", INSERT_THROTTLED),
+    ("leave_leader_lock", LEAVE_LEADER_LOCK),
     ("list_runs", LIST_RUNS),
     ("lock_dead_workers", LOCK_DEAD_WORKERS),
     ("lock_definitions", LOCK_DEFINITIONS),
@@ -193,6 +196,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("share_service", SHARE_SERVICE),
     ("share_tenants", SHARE_TENANTS),
     ("take_claim_count", TAKE_CLAIM_COUNT),
+    ("take_leader_lock", TAKE_LEADER_LOCK),
     ("take_numbers", TAKE_NUMBERS),
     ("take_ready", TAKE_READY),
     ("take_unserved", TAKE_UNSERVED),

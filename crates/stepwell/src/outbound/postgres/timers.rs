@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 
 use super::batch::{Happened, Happenings};
 use super::rows::{self, int32, key, node, run_key, time};
-use super::{PostgresStore, statements};
+use super::{PostgresStore, Role, statements};
 use crate::ports::{FiredTimers, StoreError, Timers};
 
 #[async_trait]
@@ -23,7 +23,7 @@ impl Timers for PostgresStore {
 
 impl PostgresStore {
     async fn fire_once(&self, epoch: Epoch, timers_max: usize) -> Result<FiredTimers, StoreError> {
-        let mut transaction = self.begin().await?;
+        let mut transaction = self.begin_as(Role::Leader).await?;
         transaction.share_service().await?;
         transaction.check_epoch(epoch).await?;
         let now = transaction.now;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use stepwell_core::id::DefinitionId;
 use stepwell_core::time::Timestamp;
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Statement};
 
 use super::error::corrupt;
 use super::pool::Client;
@@ -31,7 +31,7 @@ pub(super) struct Transaction {
 
 impl Transaction {
     pub(super) async fn begin(client: Client, shared: &Arc<Shared>) -> Result<Self, StoreError> {
-        Self::begin_as("begin", client, shared).await
+        Self::begin_as(&shared.pool.begin, client, shared).await
     }
 
     pub(super) async fn begin_snapshot(
@@ -80,9 +80,8 @@ impl Transaction {
         sql: &'static str,
         params: Params<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let client = self.client()?;
-        let statement = client.prepare_cached(&self.shared.pool.sql(sql)).await?;
-        Ok(client.query(&statement, params).await?)
+        let statement = self.prepare(sql).await?;
+        Ok(self.client()?.query(&statement, params).await?)
     }
 
     /// The first row of a statement.
@@ -100,21 +99,30 @@ impl Transaction {
         sql: &'static str,
         params: Params<'_>,
     ) -> Result<(), StoreError> {
-        let client = self.client()?;
-        let statement = client.prepare_cached(&self.shared.pool.sql(sql)).await?;
-        client.execute(&statement, params).await?;
+        let statement = self.prepare(sql).await?;
+        self.client()?.execute(&statement, params).await?;
         Ok(())
+    }
+
+    /// A statement of this connection. Behind a pooler the next transaction may be on another
+    /// one, so there it lives as short as the caller holds it.
+    async fn prepare(&self, sql: &'static str) -> Result<Statement, StoreError> {
+        let (client, sql) = (self.client()?, self.shared.pool.sql(sql));
+        if self.shared.pool.is_pooled {
+            return Ok(client.prepare(&sql).await?);
+        }
+        Ok(client.prepare_cached(&sql).await?)
     }
 
     /// Holds still what live workers serve, so that no task is parked behind the back of a worker
     /// that registers. Called before anything else is locked.
     pub(super) async fn share_service(&self) -> Result<(), StoreError> {
-        self.all(statements::SHARE_SERVICE, &[&self.shared.pool.schema()]).await.map(drop)
+        self.all(statements::SHARE_SERVICE, &[&self.shared.pool.schema]).await.map(drop)
     }
 
     /// Waits for everybody who puts tasks into line. Called before anything else is locked.
     pub(super) async fn change_service(&self) -> Result<(), StoreError> {
-        self.all(statements::CHANGE_SERVICE, &[&self.shared.pool.schema()]).await.map(drop)
+        self.all(statements::CHANGE_SERVICE, &[&self.shared.pool.schema]).await.map(drop)
     }
 
     pub(super) fn earn(&mut self, hint: Hint) {

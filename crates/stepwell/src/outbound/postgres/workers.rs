@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::batch::{Happened, Happenings};
 use super::rows::{self, count, int32, node, read_token, run_key};
 use super::transaction::Transaction;
-use super::{PostgresStore, statements};
+use super::{PostgresStore, Role, statements};
 use crate::ports::{
     ClaimRef, HeartbeatAnswer, Hint, ReapRequest, Reaped, StoreError, WorkerRegistration, Workers,
 };
@@ -24,7 +24,7 @@ impl Workers for PostgresStore {
         worker: &WorkerId,
         claims: &[ClaimRef],
     ) -> Result<HeartbeatAnswer, StoreError> {
-        let transaction = self.begin().await?;
+        let transaction = self.begin_as(Role::Heartbeat).await?;
         let answer = heartbeat(&transaction, worker, claims).await?;
         if let Some(row) = transaction.one(statements::DEFINITION_REVISIONS, &[]).await? {
             self.shared.saw_revisions(row.try_get(0)?);
@@ -80,7 +80,7 @@ impl PostgresStore {
     }
 
     async fn reap_once(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError> {
-        let mut transaction = self.begin().await?;
+        let mut transaction = self.begin_as(Role::Leader).await?;
         transaction.check_epoch(epoch).await?;
         let n = i64::try_from(request.workers_max).unwrap_or(i64::MAX);
         let now = transaction.now.as_micros();

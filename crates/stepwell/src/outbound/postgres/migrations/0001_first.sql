@@ -232,7 +232,9 @@ create table stepwell.leader (
     one boolean primary key default true check (one),
     worker text not null,
     epoch bigint not null,
-    until bigint not null
+    until bigint not null,
+    -- the server process that holds the leader's lock; null if it leads by its term alone
+    seat integer
 );
 -- Always there, so that candidates have something to lock; epoch -1 is nobody's.
 insert into stepwell.leader (worker, epoch, until) values ('', -1, 0);

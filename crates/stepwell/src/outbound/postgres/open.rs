@@ -1,0 +1,313 @@
+//! Opening a store: what can be wrong with the way to a server is told here, once, with its
+//! remedy. Later the same errors are outages: work waits until they are over.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+
+use stepwell_core::code::Code;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config};
+
+use super::connect::{Connector, Driver, Role};
+use super::options::PostgresOptions;
+use super::pool::{Pool, PoolParts};
+use super::tls::{self, Check, TlsParameters};
+use super::transaction::DefinitionCache;
+use super::{PostgresStore, Shared, error, migrate, notify};
+use crate::ports::{HintSender, StoreError};
+
+/// The oldest server whose SQL we speak.
+const SERVER_VERSION_MIN: i32 = 140_000;
+
+/// A connection that has not come about by then is given up.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Silence on a connection after which the other side is asked, how often, and when what was
+/// sent must have been received: a machine that vanished is noticed within half a minute.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_RETRIES: u32 = 3;
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(25);
+
+/// The driver's own idle time, which tells that the URL gives none.
+const KEEPALIVE_IDLE_OF_DRIVER: Duration = Duration::from_hours(2);
+
+/// A process that freezes inside a transaction loses it after this span, and its locks with it.
+const IDLE_IN_TRANSACTION_MAX: Duration = Duration::from_secs(10);
+
+/// Why a store was not opened.
+pub(super) enum Failed {
+    Server(tokio_postgres::Error),
+    Refused(StoreError),
+}
+
+impl From<tokio_postgres::Error> for Failed {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl PostgresStore {
+    /// Connects to a server and brings its tables up to date.
+    ///
+    /// # Errors
+    /// When the URL makes no sense, the server cannot be reached or refuses the user, or its
+    /// schema is newer. Each has a code of its own.
+    pub async fn connect(url: impl Into<String>) -> Result<Self, StoreError> {
+        Self::connect_with(PostgresOptions::new(url)).await
+    }
+
+    /// Connects with other settings.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::connect`].
+    pub async fn connect_with(options: PostgresOptions) -> Result<Self, StoreError> {
+        check_schema(&options.schema)?;
+        let work = connector("url", &options.url, &options, options.is_pooled)?;
+        let direct = match &options.direct_url {
+            Some(url) => Some(connector("direct url", url, &options, false)?),
+            None => None,
+        };
+        let driver = Driver::start().map_err(|error| StoreError::Unavailable {
+            operation: "connect to postgres",
+            why: error.to_string(),
+        })?;
+        let first = direct.as_ref().unwrap_or(&work).for_role(Role::Work);
+        prepare(&driver, first, &options).await.map_err(|failed| match failed {
+            Failed::Server(error) => explain(&error),
+            Failed::Refused(error) => error,
+        })?;
+        let listener = if options.is_pooled { direct.clone() } else { Some(work.clone()) };
+        let pool = Pool::new(PoolParts {
+            driver,
+            work,
+            direct,
+            connections_max: options.connections_max,
+            begin: begin(&options),
+            schema: options.schema,
+            clock: options.clock,
+            is_pooled: options.is_pooled,
+        })
+        .map_err(refuse)?;
+        let (hints, definitions) = (HintSender::default(), DefinitionCache::default());
+        let (outbox, revisions) = (Arc::default(), AtomicI64::new(-1));
+        let shared = Arc::new(Shared { pool, hints, definitions, outbox, revisions });
+        if let Some(listener) = listener.filter(|_| !options.poll_only) {
+            notify::start(&shared, listener.for_role(Role::Listen));
+        }
+        Ok(Self { shared })
+    }
+
+    /// The SQL that makes or updates a schema, for people who run it themselves, from a version
+    /// on (0 for none).
+    ///
+    /// # Errors
+    /// When the schema's name needs quotes.
+    pub fn migration_script(schema: &str, from_version: usize) -> Result<String, StoreError> {
+        check_schema(schema)?;
+        Ok(format!("begin;\n\n{}commit;\n", migrate::script(schema, from_version)))
+    }
+
+    /// The version of the tables that this program works on.
+    #[must_use]
+    pub fn schema_version() -> usize {
+        migrate::version_known()
+    }
+}
+
+/// Looks at the server and its tables over one connection.
+async fn prepare(
+    driver: &Driver,
+    connector: Connector,
+    options: &PostgresOptions,
+) -> Result<(), Failed> {
+    let (mut client, driven) = driver.connect(connector).await?;
+    check_server(&client).await?;
+    migrate::migrate(&mut client, &options.schema, options.migrates).await?;
+    drop(client);
+    // The connection says goodbye before the next one is made.
+    let _ = driven.await;
+    Ok(())
+}
+
+async fn check_server(client: &Client) -> Result<(), Failed> {
+    let ask = "select current_setting('server_version_num')::int, pg_is_in_recovery(), \
+               current_setting('transaction_read_only')::bool";
+    let row = client.query_one(ask, &[]).await?;
+    let version: i32 = row.try_get(0)?;
+    if version < SERVER_VERSION_MIN {
+        let message = format!("the server has version {}, 14 is needed", version / 10_000);
+        return Err(refuse(message).into());
+    }
+    if row.try_get(1)? || row.try_get(2)? {
+        return Err(read_only("the server takes no writes").into());
+    }
+    Ok(())
+}
+
+fn read_only(what: &str) -> StoreError {
+    let message = format!(
+        "{what}; connect to the primary, or name all hosts and target_session_attrs=read-write"
+    );
+    StoreError::Refused { code: Code::ReadOnlyStore, message }
+}
+
+/// How connections are made, as the URL says; it may hold a password and is never shown.
+fn connector(
+    field: &str,
+    url: &str,
+    options: &PostgresOptions,
+    is_pooled: bool,
+) -> Result<Connector, StoreError> {
+    let bad = |why: String| {
+        refuse(format!("{field}: {why}; it looks like postgres://user@host/database"))
+    };
+    let (rest, tls) = tls::take_parameters(url);
+    let mut config = Config::from_str(&rest).map_err(|error| bad(error::describe(&error)))?;
+    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        return Err(bad("it names no host".into()));
+    }
+    let roots = options.root_certificates.clone().or(tls.roots.clone());
+    let (mode, check) = ssl_mode(&tls, roots.is_some()).map_err(bad)?;
+    config.ssl_mode(mode);
+    let tls = tls::make_connect(check, roots.as_deref())
+        .map_err(|why| StoreError::Refused { code: Code::NoEncryption, message: why })?;
+    notice_dead_peers(&mut config);
+    let settings = (!is_pooled).then(|| session_settings(options).into());
+    Ok(Connector::new(config, tls, settings))
+}
+
+fn ssl_mode(tls: &TlsParameters, has_roots: bool) -> Result<(SslMode, Check), String> {
+    Ok(match (tls.mode.as_deref(), has_roots) {
+        (Some("disable"), _) => (SslMode::Disable, Check::Nothing),
+        (Some("prefer") | None, false) => (SslMode::Prefer, Check::Nothing),
+        (Some("require"), false) => (SslMode::Require, Check::Nothing),
+        (Some("prefer" | "require" | "verify-ca"), _) => (SslMode::Require, Check::Authority),
+        (Some("verify-full") | None, _) => (SslMode::Require, Check::AuthorityAndName),
+        (Some(other), _) => {
+            return Err(format!(
+                "sslmode {other:?} is none of disable, prefer, require, verify-ca, verify-full"
+            ));
+        }
+    })
+}
+
+/// What the URL does not say about dead peers, we do.
+fn notice_dead_peers(config: &mut Config) {
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_TIMEOUT);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(TCP_USER_TIMEOUT);
+    }
+    if config.get_keepalives_idle() == KEEPALIVE_IDLE_OF_DRIVER {
+        config.keepalives_idle(KEEPALIVE_IDLE);
+        config.keepalives_interval(KEEPALIVE_INTERVAL);
+        config.keepalives_retries(KEEPALIVE_RETRIES);
+    }
+}
+
+/// A server or role that makes commits lazy would lose what was acknowledged; stronger settings
+/// than `on` stay.
+fn durable(is_local: bool) -> String {
+    format!(
+        "select set_config('synchronous_commit', 'on', {is_local}) \
+         where current_setting('synchronous_commit') = 'off'"
+    )
+}
+
+fn timeouts(set: &str, options: &PostgresOptions) -> String {
+    format!(
+        "{set} statement_timeout = {}; {set} idle_in_transaction_session_timeout = {}",
+        options.statement_timeout.as_millis().min(i32::MAX as u128),
+        IDLE_IN_TRANSACTION_MAX.as_millis(),
+    )
+}
+
+fn session_settings(options: &PostgresOptions) -> String {
+    format!("{}; {}", timeouts("set", options), durable(false))
+}
+
+fn begin(options: &PostgresOptions) -> String {
+    // A server or role may have another default.
+    let begin = "begin isolation level read committed read write";
+    if options.is_pooled {
+        return format!("{begin}; {}; {}", timeouts("set local", options), durable(true));
+    }
+    begin.to_owned()
+}
+
+/// What is wrong, and what to do about it.
+fn explain(error: &tokio_postgres::Error) -> StoreError {
+    let why = error::describe(error);
+    let refused = |code: Code, remedy: &str| StoreError::Refused {
+        code,
+        message: format!("postgres: {why}; {remedy}"),
+    };
+    let Some(state) = error.code() else { return explain_connection(error, refused) };
+    if [SqlState::INVALID_PASSWORD, SqlState::INVALID_AUTHORIZATION_SPECIFICATION].contains(state) {
+        return refused(
+            Code::LoginRefused,
+            "check user and password, and the server's pg_hba.conf",
+        );
+    }
+    match *state {
+        SqlState::INVALID_CATALOG_NAME => {
+            refused(Code::NoSuchPlace, "create the database, or name another one")
+        }
+        SqlState::INSUFFICIENT_PRIVILEGE => refused(
+            Code::MissingRights,
+            "run `stepwell migrate` as the owner of the schema, and grant this user its use",
+        ),
+        SqlState::READ_ONLY_SQL_TRANSACTION => read_only(&why),
+        _ => StoreError::from_server(error),
+    }
+}
+
+/// A connection that did not come about.
+fn explain_connection(
+    error: &tokio_postgres::Error,
+    refused: impl Fn(Code, &str) -> StoreError,
+) -> StoreError {
+    // The driver tells these apart by words only.
+    let words = error.to_string();
+    if words.contains("TLS") {
+        return refused(
+            Code::NoEncryption,
+            "check sslmode, and that sslrootcert names the authority of the server's certificate",
+        );
+    }
+    if words.contains("password") || words.contains("authentication") {
+        return refused(Code::LoginRefused, "give the user's password in the URL");
+    }
+    let why = format!("{}; check host and port, and that the server runs", error::describe(error));
+    StoreError::Unavailable { operation: "connect to postgres", why }
+}
+
+/// A schema name that needs no quotes anywhere.
+fn check_schema(schema: &str) -> Result<(), StoreError> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let begins_well = schema.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    // The server keeps names that begin with `pg_` to itself.
+    let begins_well = begins_well && !schema.starts_with("pg_");
+    if !begins_well || schema.len() > 63 || !schema.chars().all(is_plain) {
+        return Err(refuse(format!(
+            "schema {schema:?}: use at most 63 lower-case letters, digits and underscores, and not \
+             pg_ in front"
+        )));
+    }
+    Ok(())
+}
+
+fn refuse(message: String) -> StoreError {
+    StoreError::Refused { code: Code::BadConfig, message }
+}
