@@ -12,7 +12,8 @@ Examples:
   stepwell demo                 watch a few orders go through a workflow
   stepwell demo --orders 50     the same with a crowd
   stepwell explain              list all error codes
-  stepwell explain SW0007       what an error means and how to mend it";
+  stepwell explain SW0007       what an error means and how to mend it
+  stepwell migrate --print      the SQL that makes the tables in PostgreSQL";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
@@ -24,6 +25,12 @@ const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   stepwell explain              list all codes
   stepwell explain SW0007       one page; `sw0007` and `7` do as well";
+
+const MIGRATE_EXAMPLES: &str = "\
+Examples:
+  stepwell migrate --store postgres://owner@db.example.com/shop
+  stepwell migrate --store shop.db
+  stepwell migrate --print | psql postgres://owner@db.example.com/shop";
 
 /// Durable workflows as typed DAGs: they survive crashes, deploys and long waits.
 #[derive(Debug, Parser)]
@@ -48,6 +55,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Say what an error code means, why it came up, and what to do
     Explain(ExplainArgs),
+    /// Make the tables of a store, or bring them up to date
+    Migrate(MigrateArgs),
 }
 
 /// When to use colours.
@@ -81,6 +90,27 @@ pub(crate) struct DemoArgs {
 pub(crate) struct ExplainArgs {
     /// The code; without it, all codes are listed
     pub(crate) code: Option<String>,
+}
+
+/// Options of `stepwell migrate`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = MIGRATE_EXAMPLES)]
+pub(crate) struct MigrateArgs {
+    /// The store: a PostgreSQL URL, or the path of a SQLite file
+    #[arg(long, value_name = "URL|PATH", env = "STEPWELL_STORE", hide_env_values = true)]
+    pub(crate) store: Option<String>,
+
+    /// The PostgreSQL schema that holds the tables
+    #[arg(long, value_name = "NAME", default_value = "stepwell")]
+    pub(crate) schema: String,
+
+    /// Print PostgreSQL's SQL instead of running it; needs no store
+    #[arg(long)]
+    pub(crate) print: bool,
+
+    /// The version the schema has; only what it lacks is printed
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "print")]
+    pub(crate) from_version: usize,
 }
 
 /// More orders than this would only scroll by.

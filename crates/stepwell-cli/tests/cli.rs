@@ -114,7 +114,7 @@ fn explain_prints_the_page_however_the_code_is_written() {
 #[test]
 fn explain_without_a_code_lists_them_all() {
     let text = stdout(&stepwell(&["explain"]).success());
-    assert!(text.contains("SW0001") && text.contains("SW0026"), "{text}");
+    assert!(text.contains("SW0001") && text.contains("SW0034"), "{text}");
     let records = records(&stepwell(&["explain", "--json"]).success());
     assert_eq!(records.len(), text.lines().count());
     assert!(records.iter().all(|record| record["title"].as_str().is_some_and(|t| !t.is_empty())));
@@ -143,4 +143,38 @@ fn colours_can_be_forced_and_forbidden() {
     assert!(text.contains("\x1b[1m"), "{text}");
     let text = stdout(&stepwell(&["explain", "7", "--color", "never"]).success());
     assert!(!text.contains('\x1b'), "{text}");
+}
+
+#[test]
+fn migrate_makes_a_file_and_says_its_version() {
+    let folder = tempfile::TempDir::new().expect("there is room for a file");
+    let path = folder.path().join("shop.db");
+    let path = path.to_str().expect("a plain path");
+    let text = stdout(&stepwell(&["migrate", "--store", path]).success());
+    assert!(text.contains("up to date at version"), "{text}");
+    let records = records(&stepwell(&["migrate", "--store", path, "--json"]).success());
+    assert_eq!(records[0]["store"], "sqlite");
+    assert!(records[0]["version"].as_u64() >= Some(1));
+}
+
+#[test]
+fn migrate_prints_the_sql_for_a_schema_without_a_store() {
+    let text = stdout(&stepwell(&["migrate", "--print", "--schema", "shop"]).success());
+    assert!(text.starts_with("begin;") && text.trim_end().ends_with("commit;"), "{text}");
+    assert!(text.contains("create table \"shop\".run"), "{text}");
+    assert!(!text.contains("stepwell."), "{text}");
+    let last = ["migrate", "--print", "--from-version", "1"];
+    assert!(!stdout(&stepwell(&last).success()).contains("create table stepwell.run "));
+}
+
+#[test]
+fn migrate_refuses_what_it_cannot_do() {
+    let nowhere = stepwell(&["migrate", "--store", "/nowhere/at/all/shop.db"]).failure();
+    assert!(stderr(&nowhere).contains("stepwell explain SW0033"), "{}", stderr(&nowhere));
+    let none = stepwell(&["migrate"]).failure().code(2);
+    assert!(stderr(&none).contains("--store"), "{}", stderr(&none));
+    let ahead = stepwell(&["migrate", "--print", "--from-version", "999"]).failure().code(2);
+    assert!(stderr(&ahead).contains("--from-version"), "{}", stderr(&ahead));
+    let schema = stepwell(&["migrate", "--print", "--schema", "A B"]).failure();
+    assert!(stderr(&schema).contains("lower-case"), "{}", stderr(&schema));
 }

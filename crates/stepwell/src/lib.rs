@@ -24,6 +24,7 @@ pub use outbound::memory::MemoryStore;
 pub use outbound::postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use outbound::sqlite::{SqliteOptions, SqliteStore};
+pub use outbound::tokio::shutdown_signal;
 pub use ports::{RunFilter, RunPage, TenantSettings, TenantView};
 pub use stepwell_core as core;
 pub use stepwell_core::code::Code;
@@ -41,6 +42,9 @@ mod documents {
     struct Concepts;
     #[doc = include_str!("../../../docs/configuration.md")]
     struct Configuration;
+    #[cfg(all(feature = "sqlite", feature = "postgres"))]
+    #[doc = include_str!("../../../docs/operating.md")]
+    struct Operating;
     #[doc = include_str!("../../../docs/stores.md")]
     struct Stores;
     #[doc = include_str!("../../../docs/testing.md")]

@@ -5,6 +5,7 @@
 
 mod demo;
 mod explain;
+mod migrate;
 
 use std::ffi::OsString;
 use std::io;
@@ -42,6 +43,7 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let done = match args.command {
         Command::Demo(demo) => demo::run(&demo, output),
         Command::Explain(explain) => explain::run(&explain, output),
+        Command::Migrate(migrate) => migrate::run(&migrate, output),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

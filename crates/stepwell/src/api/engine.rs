@@ -162,6 +162,20 @@ impl Engine {
         self.stop(self.inner.parts.config.grace).await
     }
 
+    /// Serves until `told` ends, then [stops gracefully](Self::stop_gracefully). With
+    /// [`shutdown_signal`](crate::shutdown_signal) this is the last line of a worker's `main`:
+    ///
+    /// ```no_run
+    /// # async fn example(engine: stepwell::Engine) {
+    /// let report = engine.stop_when(stepwell::shutdown_signal()).await;
+    /// println!("{} tasks drained, {} handed back", report.n_drained, report.n_handed_back);
+    /// # }
+    /// ```
+    pub async fn stop_when(&self, told: impl Future<Output = ()>) -> StopReport {
+        told.await;
+        self.stop_gracefully().await
+    }
+
     /// Stops: claims nothing more, drains running steps for up to `grace` while heartbeats go
     /// on, hands back what has really stopped, gives up leadership, and closes. Calls after it
     /// are refused with `SW0015`. Stopping twice is harmless.

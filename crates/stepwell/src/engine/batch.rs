@@ -105,8 +105,35 @@ impl Patience {
     }
 }
 
+/// Most bytes of payload in one batch, unless a single request is larger: databases bound the size
+/// of a message, and memory is finite.
+const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// A request that knows how much it carries.
+pub(crate) trait Carries {
+    /// The bytes of its payload.
+    fn bytes(&self) -> usize;
+}
+
+/// Cuts what waits into batches of bearable size, in order.
+fn cut<T: Carries, R>(waiting: Vec<Pending<T, R>>) -> Vec<Vec<Pending<T, R>>> {
+    let mut batches: Vec<Vec<Pending<T, R>>> = Vec::new();
+    let mut n_bytes = usize::MAX;
+    for pending in waiting {
+        n_bytes = n_bytes.saturating_add(pending.0.bytes());
+        match batches.last_mut() {
+            Some(batch) if n_bytes <= BATCH_BYTES_MAX => batch.push(pending),
+            _ => {
+                n_bytes = pending.0.bytes();
+                batches.push(vec![pending]);
+            }
+        }
+    }
+    batches
+}
+
 /// Reads requests until all senders are gone and answers them batch by batch.
-pub(crate) async fn run_batches<T: Clone, R, F>(
+pub(crate) async fn run_batches<T: Clone + Carries, R, F>(
     mut requests: mpsc::Receiver<Pending<T, R>>,
     items_max: usize,
     patience: Patience,
@@ -116,7 +143,9 @@ pub(crate) async fn run_batches<T: Clone, R, F>(
 {
     let mut waiting = Vec::new();
     while requests.recv_many(&mut waiting, items_max).await > 0 {
-        let mut open = vec![std::mem::take(&mut waiting)];
+        let mut open = cut(std::mem::take(&mut waiting));
+        // The last one is taken first.
+        open.reverse();
         while let Some(batch) = open.pop() {
             let items: Vec<T> = batch.iter().map(|(item, _)| item.clone()).collect();
             match patience.call(|| call(items.clone())).await {
@@ -144,5 +173,41 @@ fn answer_all<T, R>(
     for ((_, answer_to), answer) in batch.into_iter().zip(answers) {
         // Whoever asked may have gone; the effect stands.
         let _ = answer_to.send(answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Carries for usize {
+        fn bytes(&self) -> usize {
+            *self
+        }
+    }
+
+    fn sizes(requests: &[usize]) -> Vec<Vec<usize>> {
+        let pending = |bytes: &usize| (*bytes, oneshot::channel::<Result<(), StoreError>>().0);
+        let batches = cut(requests.iter().map(pending).collect());
+        let bytes = |batch: Vec<Pending<usize, ()>>| batch.into_iter().map(|(n, _)| n).collect();
+        batches.into_iter().map(bytes).collect()
+    }
+
+    #[test]
+    fn small_requests_travel_together() {
+        assert_eq!(sizes(&[1, 2, 3]), [[1, 2, 3]]);
+        assert!(sizes(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_batch_is_cut_before_it_grows_too_large() {
+        let half = BATCH_BYTES_MAX / 2;
+        assert_eq!(sizes(&[half, half, 1, half]), vec![vec![half, half], vec![1, half]]);
+    }
+
+    #[test]
+    fn a_request_that_is_too_large_by_itself_travels_alone() {
+        let large = BATCH_BYTES_MAX + 1;
+        assert_eq!(sizes(&[1, large, 1]), [[1], [large], [1]]);
     }
 }

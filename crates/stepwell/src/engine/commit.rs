@@ -3,12 +3,21 @@
 use std::sync::Arc;
 
 use super::Parts;
-use super::batch::{Batcher, Patience, run_batches};
-use crate::ports::{CommitAnswer, CommitItem, StoreError};
+use super::batch::{Batcher, Carries, Patience, run_batches};
+use crate::ports::{CommitAnswer, CommitItem, Outcome, StoreError};
 
 /// Takes outcomes and commits whatever is waiting as one transaction.
 #[derive(Clone)]
 pub(crate) struct Committer(Batcher<CommitItem, CommitAnswer>);
+
+impl Carries for CommitItem {
+    fn bytes(&self) -> usize {
+        match &self.outcome {
+            Outcome::Completed { output, .. } => output.bytes.len(),
+            _ => 0,
+        }
+    }
+}
 
 impl Committer {
     /// Starts the committing loop. It ends when the last clone of the committer is gone, so that

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::batch::{Batcher, Patience, run_batches};
+use super::batch::{Batcher, Carries, Patience, run_batches};
 use super::{Error, Parts};
 use crate::ports::{StartAnswer, StartRequest};
 
@@ -13,6 +13,12 @@ const RETRIES_MAX: u32 = 5;
 /// Takes starts and stores whatever is waiting as one transaction.
 #[derive(Clone)]
 pub(crate) struct Starter(Batcher<StartRequest, StartAnswer>);
+
+impl Carries for StartRequest {
+    fn bytes(&self) -> usize {
+        self.input.bytes.len()
+    }
+}
 
 impl Starter {
     pub(crate) fn start(parts: &Parts) -> Self {

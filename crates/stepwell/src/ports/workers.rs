@@ -42,6 +42,9 @@ pub struct ReapRequest {
     pub crash_limit: u32,
     /// Most workers to reap in this transaction.
     pub workers_max: usize,
+    /// Whether silence counts as death. Without it, only workers are reaped that are known to be
+    /// gone: they said so, or the store has seen their process end.
+    pub judges_silence: bool,
 }
 
 /// What a round of reaping did.
@@ -72,9 +75,10 @@ pub trait Workers {
     /// still holds are reaped as those of a dead worker.
     async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError>;
 
-    /// Finds workers that have been silent for longer than their lease, by the store's time,
-    /// and takes their tasks from them: back to the queue, or FAILED at the crash limit. A
-    /// worker is dead before its tasks move, so that it can claim nothing behind the reaping.
+    /// Finds workers that have been silent for longer than their lease, by the store's time, or
+    /// are known to be gone, and takes their tasks from them: back to the queue, or FAILED at the
+    /// crash limit. A worker is dead before its tasks move, so that it can claim nothing behind
+    /// the reaping.
     ///
     /// Only the leader of `epoch` may; another gets [`StoreError::NotLeader`].
     async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError>;

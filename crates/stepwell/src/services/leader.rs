@@ -54,7 +54,7 @@ async fn lead_once(parts: &Parts) -> Result<(Option<Epoch>, Duration), StoreErro
     };
     // Dead workers are found also while timers cannot be fired.
     let fired = fire_due(parts, epoch).await;
-    reap_silent(parts, epoch).await?;
+    reap_dead(parts, epoch).await?;
     let next_due = fired?;
     // A timer set by another process may give no hint, so the pause has an end of its own.
     let pause = next_due.unwrap_or(renew).min(renew).min(config.timer_interval);
@@ -72,13 +72,14 @@ async fn fire_due(parts: &Parts, epoch: Epoch) -> Result<Option<Duration>, Store
     }
 }
 
-/// Reaps silent workers, if this process has had answers for long enough to judge silence.
-async fn reap_silent(parts: &Parts, epoch: Epoch) -> Result<(), StoreError> {
-    if !parts.contact.has_held_for(parts.config.lease) {
-        return Ok(());
-    }
-    let request =
-        ReapRequest { crash_limit: parts.config.crash_limit, workers_max: REAP_BATCH_MAX };
+/// Reaps workers that are gone, and silent ones if this process has had answers for long enough
+/// to judge silence.
+async fn reap_dead(parts: &Parts, epoch: Epoch) -> Result<(), StoreError> {
+    let request = ReapRequest {
+        crash_limit: parts.config.crash_limit,
+        workers_max: REAP_BATCH_MAX,
+        judges_silence: parts.contact.has_held_for(parts.config.lease),
+    };
     let reaped = Arc::clone(&parts.store).reap(epoch, request).await?;
     if reaped.n_workers > 0 {
         tracing::warn!(workers = reaped.n_workers, tasks = reaped.n_tasks, "reaped dead workers");

@@ -336,7 +336,8 @@ impl<'a> Storm<'a> {
     }
 
     fn reap(&self) {
-        let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10 };
+        let request =
+            ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10, judges_silence: true };
         at_once(self.link.reap(self.lead(), request)).expect("reap");
     }
 }

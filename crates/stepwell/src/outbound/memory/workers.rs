@@ -70,7 +70,9 @@ fn heartbeat(tables: &mut Tables, worker: &WorkerId, claims: &[ClaimRef]) -> Hea
 
 fn reap(tables: &mut Tables, request: ReapRequest) -> Result<Reaped, StoreError> {
     let now = tables.now;
-    let is_dead = |entry: &WorkerEntry| entry.is_gone || now.since(entry.seen_at) > entry.lease;
+    let is_silent = |entry: &WorkerEntry| now.since(entry.seen_at) > entry.lease;
+    let is_dead =
+        |entry: &WorkerEntry| entry.is_gone || (request.judges_silence && is_silent(entry));
     let dead: Vec<WorkerId> = tables
         .workers
         .iter()

@@ -83,7 +83,8 @@ impl PostgresStore {
         let mut transaction = self.begin_as(Role::Leader).await?;
         transaction.check_epoch(epoch).await?;
         let n = i64::try_from(request.workers_max).unwrap_or(i64::MAX);
-        let now = transaction.now.as_micros();
+        // Before the beginning of time nobody was silent.
+        let now = if request.judges_silence { transaction.now.as_micros() } else { i64::MIN };
         if transaction.one(statements::ANY_DEAD_WORKER, &[&now]).await?.is_none() {
             self.commit_transaction(transaction).await?;
             return Ok(Reaped::default());

@@ -30,12 +30,21 @@ struct Leader {
     worker: WorkerId,
     epoch: Epoch,
     until: Timestamp,
+    seat: Option<String>,
+}
+
+impl Leader {
+    /// Whether the term goes on: it has not run out, and the leader's process is not gone.
+    fn stands(&self, transaction: &Transaction<'_>) -> bool {
+        let is_gone = self.seat.as_ref().is_some_and(|seat| transaction.seats.is_empty(seat));
+        self.until > transaction.now && !is_gone
+    }
 }
 
 fn leader(transaction: &Transaction<'_>) -> Result<Option<Leader>, StoreError> {
     transaction.first(statements::READ_LEADER, [], |row: &Row<'_>| {
         let (worker, until) = (name(row, 0)?, time(row, 2)?);
-        Ok(Leader { worker, epoch: Epoch(unsigned(row, 1)?), until })
+        Ok(Leader { worker, epoch: Epoch(unsigned(row, 1)?), until, seat: row.get(3)? })
     })
 }
 
@@ -46,8 +55,8 @@ fn lead(
 ) -> Result<Lead, StoreError> {
     let now = transaction.now;
     let epoch = match leader(transaction)? {
-        Some(leader) if leader.until > now && leader.worker == *candidate => leader.epoch,
-        Some(leader) if leader.until > now => return Ok(Lead::Following),
+        Some(leader) if leader.worker == *candidate && leader.until > now => leader.epoch,
+        Some(leader) if leader.stands(transaction) => return Ok(Lead::Following),
         _ => {
             let epoch =
                 transaction.first(statements::TAKE_COUNTER, [0, 0, 1], |row| unsigned(row, 2))?;

@@ -2,6 +2,7 @@
 //! program knows.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use stepwell_core::code::Code;
 use stepwell_core::time::Timestamp;
 
 use super::error::corrupt;
@@ -9,19 +10,25 @@ use crate::ports::StoreError;
 
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_first.sql")];
 
+/// The version this program works on.
+pub(super) fn version_known() -> usize {
+    MIGRATIONS.len()
+}
+
 /// Applies the migrations a file lacks.
 ///
 /// # Errors
 /// When the file is of a newer version, or is no file of ours.
 pub(super) fn migrate(connection: &mut Connection, now: Timestamp) -> Result<(), StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let known = MIGRATIONS.len();
+    let known = version_known();
     let applied = applied(&transaction)?;
     if applied > known {
-        return Err(corrupt(format!(
+        let message = format!(
             "the file has schema version {applied}, this program knows {known}; use a newer \
              program"
-        )));
+        );
+        return Err(StoreError::Refused { code: Code::NewerSchema, message });
     }
     for (ix, migration) in MIGRATIONS.iter().enumerate().skip(applied) {
         transaction.execute_batch(migration)?;

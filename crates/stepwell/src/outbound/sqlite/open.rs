@@ -5,18 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use stepwell_core::code::Code;
 
+use super::log::Log;
+use super::seat::Seats;
 use super::threads::{Tools, start_reader, start_writer};
 use super::transaction::DefinitionCache;
-use super::{Shared, SqliteStore, migrate, watch};
+use super::{Shared, SqliteStore, migrate, statements, watch};
 use crate::ports::{Clock, HintSender, StoreError};
 
 /// The first version without a bug that could corrupt a file in WAL mode.
 const VERSION_MIN: i32 = 3_051_003;
 
 /// How long a transaction waits for another process's.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A checkpoint moves the log into the file from this many pages on.
 const CHECKPOINT_PAGES: u32 = 1_000;
@@ -50,6 +53,8 @@ impl SqliteOptions {
         check_version()?;
         let mut connection = self.connect(false)?;
         migrate::migrate(&mut connection, clock.now())?;
+        let seats = Arc::new(Seats::beside(&self.path));
+        seats.clear(&seats_needed(&connection)?);
         let hints = HintSender::default();
         let definitions = DefinitionCache::default();
         let told = Arc::new(AtomicI64::new(0));
@@ -59,6 +64,8 @@ impl SqliteOptions {
             hints: hints.clone(),
             definitions: Arc::clone(&definitions),
             told: Arc::clone(&told),
+            seats: Arc::clone(&seats),
+            log: Log::of(&self.path),
         };
         let unavailable = |error: std::io::Error| StoreError::Unavailable {
             operation: "open sqlite store",
@@ -73,19 +80,21 @@ impl SqliteOptions {
     }
 
     fn connect(&self, read_only: bool) -> Result<Connection, StoreError> {
+        let connection = self.try_connect(read_only).map_err(|error| self.explain(&error))?;
+        if !read_only {
+            check_log(&connection)?;
+        }
+        Ok(connection)
+    }
+
+    fn try_connect(&self, read_only: bool) -> rusqlite::Result<Connection> {
         let access = if read_only {
             OpenFlags::SQLITE_OPEN_READ_ONLY
         } else {
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
         };
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&self.path, flags).map_err(|error| {
-            let (path, why) = (self.path.display(), error.to_string());
-            StoreError::Unavailable {
-                operation: "open sqlite store",
-                why: format!("{path}: {why}; check that the folder exists and can be written"),
-            }
-        })?;
+        let connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(256);
         if !read_only {
@@ -95,24 +104,72 @@ impl SqliteOptions {
         Ok(connection)
     }
 
-    fn configure(&self, connection: &Connection) -> Result<(), StoreError> {
-        let mode: String =
-            connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
-        if mode != "wal" {
-            return Err(StoreError::Unavailable {
-                operation: "open sqlite store",
-                why: format!("the file system allows no write-ahead log, only {mode}"),
-            });
-        }
+    fn configure(&self, connection: &Connection) -> rusqlite::Result<()> {
+        connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
         let synchronous = if self.synchronous_full { "full" } else { "normal" };
         connection.pragma_update(None, "synchronous", synchronous)?;
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
-        connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
-        Ok(())
+        connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)
+    }
+
+    /// What is wrong with the file, and what to do about it.
+    fn explain(&self, error: &rusqlite::Error) -> StoreError {
+        let (path, why) = (self.path.display(), error.to_string());
+        let refused = |code: Code, remedy: &str| StoreError::Refused {
+            code,
+            message: format!("{path}: {why}; {remedy}"),
+        };
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => {
+                refused(Code::NotAStore, "give the path of a store, or of a file to be made")
+            }
+            Some(ErrorCode::CannotOpen) if folder.is_some_and(|folder| !folder.is_dir()) => {
+                refused(Code::NoSuchPlace, "make the folder first")
+            }
+            Some(ErrorCode::CannotOpen) if self.path.is_dir() => {
+                refused(Code::NotAStore, "this is a folder; give the path of a file in it")
+            }
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+                refused(Code::MissingRights, "let this user read and write the file and its folder")
+            }
+            Some(ErrorCode::ReadOnly) => {
+                refused(Code::ReadOnlyStore, "let this user write the file and its folder")
+            }
+            _ => StoreError::Unavailable {
+                operation: "open sqlite store",
+                why: format!("{path}: {why}"),
+            },
+        }
     }
 }
 
+/// Without a write-ahead log, readers and the writer would block each other.
+fn check_log(connection: &Connection) -> Result<(), StoreError> {
+    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(StoreError::Unavailable {
+            operation: "open sqlite store",
+            why: format!("the file system allows no write-ahead log, only {mode}"),
+        });
+    }
+    Ok(())
+}
+
+/// The seats of workers that were not found dead.
+fn seats_needed(connection: &Connection) -> Result<Vec<String>, StoreError> {
+    let mut lives = connection.prepare(statements::READ_LIVES)?;
+    let seats = lives.query_map([0], |row| row.get(3))?;
+    Ok(seats.collect::<Result<_, _>>()?)
+}
+
 impl SqliteStore {
+    /// The version of the tables that this program works on.
+    #[must_use]
+    pub fn schema_version() -> usize {
+        migrate::version_known()
+    }
+
     /// Opens a file on the given clock, as tests and simulations do.
     ///
     /// # Errors
@@ -125,12 +182,11 @@ impl SqliteStore {
 fn check_version() -> Result<(), StoreError> {
     let version = rusqlite::version_number();
     if version < VERSION_MIN {
-        return Err(StoreError::Corrupt {
-            what: format!(
-                "SQLite {} can corrupt files in WAL mode; at least 3.51.3 is needed",
-                rusqlite::version()
-            ),
-        });
+        let message = format!(
+            "SQLite {} can corrupt files in WAL mode; build with at least 3.51.3",
+            rusqlite::version()
+        );
+        return Err(StoreError::Refused { code: Code::BadConfig, message });
     }
     Ok(())
 }

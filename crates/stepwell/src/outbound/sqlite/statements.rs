@@ -11,7 +11,6 @@ pub(super) const COUNT_PARKED: &str = include_str!("sql/count_parked.sql");
 pub(super) const COUNT_TENANTS: &str = include_str!("sql/count_tenants.sql");
 pub(super) const COUNT_THROTTLED: &str = include_str!("sql/count_throttled.sql");
 pub(super) const DATA_VERSION: &str = include_str!("sql/data_version.sql");
-pub(super) const DEAD_WORKERS: &str = include_str!("sql/dead_workers.sql");
 pub(super) const DEFINITION_REVISIONS: &str = include_str!("sql/definition_revisions.sql");
 pub(super) const DUE_TIMERS: &str = include_str!("sql/due_timers.sql");
 pub(super) const DUMP_ATTEMPTS: &str = include_str!("sql/dump_attempts.sql");
@@ -57,6 +56,7 @@ pub(super) const READ_EVENTS: &str = include_str!("sql/read_events.sql");
 pub(super) const READ_FRONTIER: &str = include_str!("sql/read_frontier.sql");
 pub(super) const READ_INPUT: &str = include_str!("sql/read_input.sql");
 pub(super) const READ_LEADER: &str = include_str!("sql/read_leader.sql");
+pub(super) const READ_LIVES: &str = include_str!("sql/read_lives.sql");
 pub(super) const READ_OUTPUT: &str = include_str!("sql/read_output.sql");
 pub(super) const READ_OUTPUTS: &str = include_str!("sql/read_outputs.sql");
 pub(super) const READ_PLACES: &str = include_str!("sql/read_places.sql");
@@ -102,7 +102,6 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("count_tenants", COUNT_TENANTS),
     ("count_throttled", COUNT_THROTTLED),
     ("data_version", DATA_VERSION),
-    ("dead_workers", DEAD_WORKERS),
     ("definition_revisions", DEFINITION_REVISIONS),
     ("due_timers", DUE_TIMERS),
     ("dump_attempts", DUMP_ATTEMPTS),
@@ -148,6 +147,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("read_frontier", READ_FRONTIER),
     ("read_input", READ_INPUT),
     ("read_leader", READ_LEADER),
+    ("read_lives", READ_LIVES),
     ("read_output", READ_OUTPUT),
     ("read_outputs", READ_OUTPUTS),
     ("read_places", READ_PLACES),

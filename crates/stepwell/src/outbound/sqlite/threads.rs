@@ -11,6 +11,9 @@ use rusqlite::{Connection, TransactionBehavior};
 use stepwell_core::time::Timestamp;
 use tokio::sync::oneshot;
 
+use super::log::Log;
+use super::open::BUSY_TIMEOUT;
+use super::seat::Seats;
 use super::statements;
 use super::transaction::{DefinitionCache, Transaction};
 use crate::ports::{Clock, Hint, HintSender, StoreError};
@@ -83,6 +86,8 @@ pub(super) struct Tools {
     pub(super) definitions: DefinitionCache,
     /// How often there was something to see, as far as this process knows.
     pub(super) told: Arc<AtomicI64>,
+    pub(super) seats: Arc<Seats>,
+    pub(super) log: Log,
 }
 
 /// Starts the one thread that writes.
@@ -118,6 +123,7 @@ fn write_loop(mut tools: Tools, jobs: &Receiver<Box<dyn Job>>) {
         for job in group {
             job.answer(durable.clone());
         }
+        tools.log.keep_in_bounds(&tools.connection, BUSY_TIMEOUT);
     }
 }
 
@@ -134,6 +140,7 @@ fn commit_group(tools: &mut Tools, group: &mut [Box<dyn Job>]) -> Result<Vec<Hin
         now: Timestamp::from_micros(micros),
         earned_hints: Vec::new(),
         definitions: Arc::clone(&tools.definitions),
+        seats: Arc::clone(&tools.seats),
     };
     for job in group.iter_mut() {
         outer.execute_batch("savepoint call")?;
@@ -173,6 +180,7 @@ fn read_once(tools: &mut Tools, job: &mut dyn Job) -> Result<(), StoreError> {
         now: tools.clock.now(),
         earned_hints: Vec::new(),
         definitions: Arc::clone(&tools.definitions),
+        seats: Arc::clone(&tools.seats),
     };
     job.run(&mut transaction);
     Ok(())

@@ -8,6 +8,7 @@ use stepwell_core::id::DefinitionId;
 use stepwell_core::time::Timestamp;
 
 use super::error::corrupt;
+use super::seat::Seats;
 use super::{rows, statements};
 use crate::ports::{Hint, StoreError, StoredDefinition};
 
@@ -22,6 +23,8 @@ pub(super) struct Transaction<'c> {
     /// What to tell others once it is durable.
     pub(super) earned_hints: Vec<Hint>,
     pub(super) definitions: DefinitionCache,
+    /// Which processes are alive.
+    pub(super) seats: Arc<Seats>,
 }
 
 impl Transaction<'_> {

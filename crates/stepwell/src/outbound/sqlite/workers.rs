@@ -60,7 +60,11 @@ fn register(
     registration: &WorkerRegistration,
 ) -> Result<(), StoreError> {
     let lease = i64::try_from(registration.lease.as_micros()).unwrap_or(i64::MAX);
-    let row = params![registration.worker.as_str(), lease, transaction.now.as_micros()];
+    let seat = transaction.seats.own().map_err(|error| StoreError::Unavailable {
+        operation: "take a seat beside the database",
+        why: error.to_string(),
+    })?;
+    let row = params![registration.worker.as_str(), lease, transaction.now.as_micros(), seat];
     let no = transaction.first(statements::UPSERT_WORKER, row, number)?.unwrap_or_default();
     serve_nothing(transaction, no)?;
     for (turn, queue) in (0_i64..).zip(&registration.queues) {
@@ -103,11 +107,8 @@ fn heartbeat(
 }
 
 fn reap(transaction: &mut Transaction<'_>, request: ReapRequest) -> Result<Reaped, StoreError> {
-    let n = i64::try_from(request.workers_max).unwrap_or(i64::MAX);
-    let silent = params![transaction.now.as_micros(), n];
-    let dead = transaction.all(statements::DEAD_WORKERS, silent, number)?;
     let mut reaped = Reaped::default();
-    for worker in dead {
+    for worker in dead_workers(transaction, request)? {
         transaction.run(statements::BURY_WORKER, [worker])?;
         serve_nothing(transaction, worker)?;
         reaped.n_workers += 1;
@@ -119,6 +120,23 @@ fn reap(transaction: &mut Transaction<'_>, request: ReapRequest) -> Result<Reape
         transaction.earn(Hint::Claims);
     }
     Ok(reaped)
+}
+
+/// Workers that went, whose process is gone, or whose silence has lasted too long.
+fn dead_workers(
+    transaction: &Transaction<'_>,
+    request: ReapRequest,
+) -> Result<Vec<i64>, StoreError> {
+    let now = transaction.now.as_micros();
+    let lives = transaction.all(statements::READ_LIVES, [now], |row| {
+        let seat: String = row.get(3)?;
+        Ok((number(row)?, row.get(1)?, row.get(2)?, seat))
+    })?;
+    let is_dead = |(_, is_gone, is_silent, seat): &(i64, bool, bool, String)| {
+        *is_gone || (*is_silent && request.judges_silence) || transaction.seats.is_empty(seat)
+    };
+    let dead = lives.into_iter().filter(is_dead).map(|(no, ..)| no);
+    Ok(dead.take(request.workers_max).collect())
 }
 
 /// The claims of a worker with the losses of each task so far.

@@ -187,7 +187,8 @@ async fn play(world: &World, chance: &mut Chance, held: &mut Vec<ClaimedTask>, r
     }
     let (store, gone) = (world.store().clone(), runs[chance.below(runs.len())].key);
     hands.push(Box::pin(async move {
-        let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10 };
+        let request =
+            ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10, judges_silence: true };
         store.reap(epoch, request).await.expect("reap");
         store.fire_timers(epoch, 10).await.expect("fire timers");
         store.cancel(gone).await.expect("cancel");

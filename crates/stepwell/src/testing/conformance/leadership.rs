@@ -92,7 +92,7 @@ pub(super) async fn workers_are_not_reaped_by_an_old_leader(world: &World) {
     world.claim_one().await;
     let stale = stale_epoch(world).await;
     world.pass(LEASE * 2);
-    let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10 };
+    let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10, judges_silence: true };
     let reaped = world.unchanged_by(world.store().reap(stale, request)).await;
     assert!(matches!(reaped, Err(StoreError::NotLeader)), "{reaped:?}");
 }

@@ -167,7 +167,7 @@ pub(super) async fn two_reapings_at_the_same_moment_charge_a_loss_once(world: &W
     world.claim_one().await;
     world.pass(LEASE + TICK);
     let epoch = world.lead().await;
-    let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10 };
+    let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10, judges_silence: true };
     let reapings = (0..4).map(|_| world.store().reap(epoch, request));
     let reaped = join_all(reapings).await.into_iter().map(|reaped| reaped.expect("reap").n_tasks);
     assert_eq!(reaped.sum::<usize>(), 1);

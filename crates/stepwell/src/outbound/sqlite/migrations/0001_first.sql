@@ -51,7 +51,9 @@ create table worker (
     -- which of its queues the next claim begins with
     next_turn integer not null default 0,
     -- 0 alive, 1 gone by itself, 2 found dead
-    state integer not null check (state in (0, 1, 2))
+    state integer not null check (state in (0, 1, 2)),
+    -- the file whose lock its process holds
+    seat text not null
 ) strict;
 create index worker_alive on worker (no) where state < 2;
 

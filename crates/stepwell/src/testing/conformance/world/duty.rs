@@ -43,7 +43,7 @@ impl World {
     /// Takes the tasks of silent workers from them, so many workers at most.
     pub async fn reap_up_to(&self, workers_max: usize) -> Reaped {
         let epoch = self.lead().await;
-        let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max };
+        let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max, judges_silence: true };
         let reaped = self.store.reap(epoch, request).await.expect("reap workers");
         self.acted().await;
         reaped

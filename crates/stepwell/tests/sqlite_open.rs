@@ -1,0 +1,173 @@
+//! Opening a SQLite store: what is wrong is told with a code and a remedy, and processes that
+//! end are noticed by those that live.
+#![cfg(all(feature = "testing", feature = "sqlite"))]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use stepwell::core::id::{Queue, WorkerId};
+use stepwell::ports::{
+    HeartbeatAnswer, Lead, Leadership, ReapRequest, StoreError, WorkerRegistration, Workers,
+};
+use stepwell::testing::ManualClock;
+use stepwell::{Code, SqliteOptions, SqliteStore};
+use tempfile::TempDir;
+
+const TTL: Duration = Duration::from_mins(1);
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().expect("there is room for a file");
+    let path = folder.path().join("stepwell.db");
+    (folder, path)
+}
+
+fn open(path: &Path, clock: &Arc<ManualClock>) -> SqliteStore {
+    SqliteStore::with_clock(SqliteOptions::new(path), Arc::clone(clock) as _).expect("it opens")
+}
+
+async fn refused(path: &Path) -> (Code, String) {
+    let error = SqliteStore::open(path).await.expect_err("it is refused");
+    (error.code(), error.to_string())
+}
+
+fn worker(name: &str) -> WorkerId {
+    WorkerId::new(name).expect("a good name")
+}
+
+async fn register(store: &SqliteStore, name: &str) {
+    let registration = WorkerRegistration {
+        worker: worker(name),
+        queues: vec![Queue::default_queue()],
+        definitions: Vec::new(),
+        lease: TTL,
+    };
+    store.register_worker(registration).await.expect("it registers");
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused_and_left_as_it_is() {
+    let (_folder, path) = folder();
+    let text = "dear diary, ".repeat(100);
+    std::fs::write(&path, &text).expect("it is written");
+    let (code, message) = refused(&path).await;
+    assert_eq!(code, Code::NotAStore);
+    assert!(message.contains("stepwell.db") && message.contains("path of a store"), "{message}");
+    assert_eq!(std::fs::read_to_string(&path).expect("it is read"), text);
+}
+
+#[tokio::test]
+async fn a_folder_that_is_missing_is_named() {
+    let (folder, _) = folder();
+    let (code, message) = refused(&folder.path().join("none").join("stepwell.db")).await;
+    assert_eq!(code, Code::NoSuchPlace);
+    assert!(message.contains("make the folder"), "{message}");
+    assert!(!folder.path().join("none").exists());
+}
+
+#[tokio::test]
+async fn a_folder_in_the_place_of_a_file_is_refused() {
+    let (folder, _) = folder();
+    let (code, message) = refused(folder.path()).await;
+    assert_eq!(code, Code::NotAStore);
+    assert!(message.contains("this is a folder"), "{message}");
+}
+
+#[tokio::test]
+async fn a_newer_file_is_refused() {
+    let (_folder, path) = folder();
+    drop(SqliteStore::open(&path).await.expect("it opens"));
+    let connection = rusqlite::Connection::open(&path).expect("it opens");
+    connection.execute("insert into stepwell_migration values (99, 0)", []).expect("it is stored");
+    let (code, message) = refused(&path).await;
+    assert_eq!(code, Code::NewerSchema);
+    assert!(message.contains("newer program"), "{message}");
+}
+
+#[tokio::test]
+async fn a_worker_whose_process_is_gone_is_reaped_without_waiting_for_its_lease() {
+    // FA1: two stores on one file know of each other only what two processes would.
+    let (_folder, path) = folder();
+    let clock = Arc::new(ManualClock::new());
+    let (gone, living) = (open(&path, &clock), open(&path, &clock));
+    register(&gone, "gone").await;
+    let seat = seats(&path);
+    register(&living, "living").await;
+    let lead = living.lead(&worker("living"), TTL).await.expect("it leads");
+    let Lead::Leading(epoch) = lead else { panic!("nobody else leads") };
+    let request = ReapRequest { crash_limit: 3, workers_max: 10, judges_silence: false };
+    assert_eq!(living.reap(epoch, request).await.expect("it reaps").n_workers, 0);
+    drop(gone);
+    wait_until_free(&seat);
+    assert_eq!(living.reap(epoch, request).await.expect("it reaps").n_workers, 1);
+    let beat = living.heartbeat(&worker("gone"), &[]).await.expect("it answers");
+    assert_eq!(beat, HeartbeatAnswer::Dead);
+    let beat = living.heartbeat(&worker("living"), &[]).await.expect("it answers");
+    assert!(matches!(beat, HeartbeatAnswer::Alive { .. }));
+}
+
+#[tokio::test]
+async fn a_leader_whose_process_is_gone_is_followed_at_once() {
+    let (_folder, path) = folder();
+    let clock = Arc::new(ManualClock::new());
+    let (gone, living) = (open(&path, &clock), open(&path, &clock));
+    register(&gone, "gone").await;
+    let seat = seats(&path);
+    let Lead::Leading(epoch) = gone.lead(&worker("gone"), TTL).await.expect("it leads") else {
+        panic!("nobody else leads")
+    };
+    assert_eq!(living.lead(&worker("living"), TTL).await.expect("it follows"), Lead::Following);
+    drop(gone);
+    wait_until_free(&seat);
+    let lead = living.lead(&worker("living"), TTL).await.expect("it leads");
+    assert!(matches!(lead, Lead::Leading(next) if next > epoch), "{lead:?}");
+    let request = ReapRequest { crash_limit: 3, workers_max: 10, judges_silence: false };
+    let late = living.reap(epoch, request).await;
+    assert!(matches!(late, Err(StoreError::NotLeader)), "{late:?}");
+}
+
+/// The seats that are taken beside a database.
+fn seats(path: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(path.with_file_name("stepwell.db-workers"));
+    entries.expect("it is there").map(|entry| entry.expect("it is listed").path()).collect()
+}
+
+/// The writing thread of a dropped store ends by itself a moment later: waits for its lock.
+fn wait_until_free(seats: &[PathBuf]) {
+    for seat in seats {
+        std::fs::File::open(seat).expect("it is there").lock().expect("it can be locked");
+    }
+}
+
+#[tokio::test]
+async fn seats_that_nobody_needs_are_cleared_away() {
+    let (_folder, path) = folder();
+    let clock = Arc::new(ManualClock::new());
+    let store = open(&path, &clock);
+    register(&store, "one").await;
+    store.deregister_worker(&worker("one")).await.expect("it goes");
+    drop(store);
+    wait_until_free(&seats(&path));
+    drop(open(&path, &clock));
+    assert_eq!(seats(&path), [] as [PathBuf; 0]);
+}
+
+#[tokio::test]
+async fn the_log_is_cut_back_when_a_long_reader_lets_go() {
+    let (_folder, path) = folder();
+    let store = open(&path, &Arc::new(ManualClock::new()));
+    let reader = rusqlite::Connection::open(&path).expect("it opens");
+    reader.execute_batch("begin; select count(*) from run").expect("it reads");
+    let log = path.with_file_name("stepwell.db-wal");
+    let bytes = || std::fs::metadata(&log).expect("it is there").len();
+    let bulk = rusqlite::Connection::open(&path).expect("it opens");
+    let fill = "create table bulk (x blob); insert into bulk values (zeroblob(80000000))";
+    bulk.execute_batch(fill).expect("there is room");
+    assert!(bytes() > 64 * 1024 * 1024, "a reader keeps the log from beginning anew");
+    reader.execute_batch("commit").expect("it lets go");
+    // The next commits of the store find the gap.
+    for n in 0..200 {
+        register(&store, &format!("worker-{n}")).await;
+    }
+    assert!(bytes() <= 64 * 1024 * 1024, "{}", bytes());
+}
