@@ -262,6 +262,16 @@ impl Transaction {
     /// Removes queue rows and slots of tasks that moved on.
     async fn take_away(&mut self, written: &[Written]) -> Result<(), StoreError> {
         let (mut dequeued, mut freed) = (Vec::new(), Vec::new());
+        let moves =
+            |w: &&Written| !w.changes.dequeued.is_empty() || !w.changes.claims_ended.is_empty();
+        // Tenants before anything that waits or counts in their name: whoever holds a tenant
+        // moves on its held-back tasks and counts its slots, and must not wait for us meanwhile.
+        // Held also without a limit, or one that is set now would count claims that end here.
+        let groups: Vec<u32> = written.iter().filter(moves).map(|w| w.group).collect();
+        if groups.is_empty() {
+            return Ok(());
+        }
+        self.room(groups.into_iter()).await?;
         for written in written {
             let run = written.run.key;
             dequeued.extend(written.changes.dequeued.iter().map(|node| (run, *node)));

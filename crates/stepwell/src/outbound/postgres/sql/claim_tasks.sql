@@ -7,8 +7,9 @@ with chosen as materialized (
     delete from stepwell.ready using chosen
     where ready.run = chosen.run and ready.node = chosen.node
 ), claimed as (
+    -- It may have been queued by a transaction that began later than this one.
     update stepwell.task set state = 2, attempt = attempt + 1, worker = $3, token = $4,
-    started_at = $5
+    started_at = greatest($5, queued_at)
     from chosen
     where task.run = chosen.run and task.node = chosen.node and task.state = 1
     returning task.run, task.node, task.attempt, task.losses, chosen.turn

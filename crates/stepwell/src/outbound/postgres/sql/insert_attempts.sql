@@ -3,7 +3,8 @@
 -- Index: primary key of attempt.
 insert into stepwell.attempt (run, node, attempt, state, worker, token, queued_at, started_at,
     ended_at, first_event, with_queued, failure, retry, notes)
-select a.run, a.node, a.attempt, a.state, worker.no, a.token, a.queued_at, a.started_at, $14,
+select a.run, a.node, a.attempt, a.state, worker.no, a.token, a.queued_at, a.started_at,
+    greatest($14, a.started_at),
     a.first_event, a.with_queued, a.failure, a.retry, a.notes
 from unnest($1::uuid[], $2::int[], $3::int[], $4::smallint[], $5::text[], $6::uuid[],
     $7::bigint[],

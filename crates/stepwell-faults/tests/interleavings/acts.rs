@@ -1,0 +1,132 @@
+//! Calls of a store, to be played many times.
+
+use std::sync::Arc;
+
+use stepwell::core::id::{Epoch, RunKey, WorkerId};
+use stepwell::ports::{
+    BoxFuture, ClaimAnswer, ClaimRef, ClaimRequest, CommitItem, DynStore, Outcome, ReapRequest,
+    StoreError, TenantSettings, WorkerRegistration,
+};
+use stepwell::testing::conformance::world::{CRASH_LIMIT, completed, tenant};
+
+/// One call of a store, to be made again and again; its answer in words.
+#[derive(Clone)]
+pub(crate) struct Act {
+    call: Arc<dyn Fn(DynStore) -> BoxFuture<String> + Send + Sync>,
+    /// What it may come to instead while another call is under way: a claim never waits, so it
+    /// may come back with less than it could have had.
+    pub(crate) lesser: Vec<Act>,
+}
+
+impl Act {
+    pub(crate) fn call(&self, store: &DynStore) -> BoxFuture<String> {
+        (self.call)(Arc::clone(store))
+    }
+}
+
+fn act<F>(call: impl Fn(DynStore) -> F + Send + Sync + 'static) -> Act
+where
+    F: Future<Output = Result<String, StoreError>> + Send + 'static,
+{
+    let call = move |store| -> BoxFuture<String> {
+        let called = call(store);
+        Box::pin(async { called.await.unwrap_or_else(|error| format!("error: {error}")) })
+    };
+    Act { call: Arc::new(call), lesser: Vec::new() }
+}
+
+pub(crate) fn claim(worker: &WorkerId, tasks_max: usize, salt: u64) -> Act {
+    let lesser = (0..tasks_max).rev().map(|n| claim_up_to(worker, n, salt)).collect();
+    Act { lesser, ..claim_up_to(worker, tasks_max, salt) }
+}
+
+fn claim_up_to(worker: &WorkerId, tasks_max: usize, salt: u64) -> Act {
+    let worker = worker.clone();
+    act(move |store| {
+        let (worker, crash_limit) = (worker.clone(), CRASH_LIMIT);
+        let request = ClaimRequest { worker, tasks_max, suspect: true, crash_limit, salt };
+        async move { Ok(claimed(store.claim(request).await?)) }
+    })
+}
+
+fn claimed(answer: ClaimAnswer) -> String {
+    match answer {
+        ClaimAnswer::NotRegistered => "not registered".into(),
+        ClaimAnswer::Claimed { tasks, .. } => {
+            let task = |task: &stepwell::ports::ClaimedTask| {
+                format!("{} {:?} for the {}.", task.run_id, task.claim.node, task.attempt)
+            };
+            format!("{:?}", tasks.iter().map(task).collect::<Vec<_>>())
+        }
+    }
+}
+
+pub(crate) fn commit(claim: ClaimRef, outcome: Outcome) -> Act {
+    act(move |store| {
+        let items = vec![CommitItem { claim, outcome: outcome.clone() }];
+        async move { Ok(format!("{:?}", store.commit(items).await?)) }
+    })
+}
+
+pub(crate) fn complete(claim: ClaimRef) -> Act {
+    commit(claim, completed())
+}
+
+pub(crate) fn cancel(run: RunKey) -> Act {
+    act(move |store| async move { Ok(format!("{:?}", store.cancel(run).await?)) })
+}
+
+pub(crate) fn heartbeat(worker: &WorkerId, claims: &[ClaimRef]) -> Act {
+    let (worker, claims) = (worker.clone(), claims.to_vec());
+    act(move |store| {
+        let (worker, claims) = (worker.clone(), claims.clone());
+        // Claims that it did not name differ in their tokens; the dump has them.
+        async move {
+            use stepwell::ports::HeartbeatAnswer::{Alive, Dead};
+            Ok(match store.heartbeat(&worker, &claims).await? {
+                Dead => "dead".into(),
+                Alive { lost, unknown } => {
+                    let unknown: Vec<_> = unknown.iter().map(|c| (c.run, c.node)).collect();
+                    format!("alive, lost {lost:?}, unknown {unknown:?}")
+                }
+            })
+        }
+    })
+}
+
+pub(crate) fn reap(epoch: Epoch) -> Act {
+    let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 100, judges_silence: true };
+    act(move |store| async move { Ok(format!("{:?}", store.reap(epoch, request).await?)) })
+}
+
+pub(crate) fn fire(epoch: Epoch) -> Act {
+    act(move |store| async move { Ok(format!("{:?}", store.fire_timers(epoch, 100).await?)) })
+}
+
+pub(crate) fn register(registration: WorkerRegistration) -> Act {
+    act(move |store| {
+        let registration = registration.clone();
+        async move { Ok(format!("{:?}", store.register_worker(registration).await?)) }
+    })
+}
+
+pub(crate) fn deregister(worker: &WorkerId) -> Act {
+    let worker = worker.clone();
+    act(move |store| {
+        let worker = worker.clone();
+        async move { Ok(format!("{:?}", store.deregister_worker(&worker).await?)) }
+    })
+}
+
+pub(crate) fn set_tenant(name: &'static str, settings: TenantSettings) -> Act {
+    act(move |store| async move {
+        Ok(format!("{:?}", store.set_tenant(&tenant(name), settings).await?))
+    })
+}
+
+pub(crate) fn start(request: stepwell::ports::StartRequest) -> Act {
+    act(move |store| {
+        let requests = vec![request.clone()];
+        async move { Ok(format!("{:?}", store.start(requests).await?)) }
+    })
+}

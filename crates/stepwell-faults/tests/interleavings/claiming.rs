@@ -1,0 +1,73 @@
+//! Claims that race for the same tasks.
+
+use std::collections::BTreeSet;
+
+use stepwell::testing::conformance::world::{WORKER, worker};
+use stepwell_faults::interleave::Effort;
+
+use crate::acts;
+use crate::stage::{Stage, Time};
+
+/// Plans that are known to run a LIMIT more than once unless the statement forbids it. They look
+/// so dear to the server that it would compile them each time.
+const BAD_PLANS: &str = "-c enable_hashjoin=off -c enable_mergejoin=off -c enable_sort=off \
+    -c enable_material=off -c jit=off";
+
+/// Two workers ask for three tasks each, of which there are four.
+async fn two_claims_race(options: &str) {
+    let stage = Stage::open_with(options, Time::Stands).await;
+    let world = &stage.world;
+    let flow = world.define("k").await;
+    let other = world.hire("other").await;
+    world.start_many_for("acme", &flow, 3).await;
+    world.start_for("zeta", &flow).await;
+    let acts = [acts::claim(&worker(WORKER), 3, 1), acts::claim(&other, 3, 2)];
+    let tried = stage.meet_with(Effort::Sample(30), &acts[0], &acts[1]).await;
+    assert!(tried.n_orders >= 30, "{tried:?}");
+    for answers in tried.answers {
+        let lists = answers.each_ref().map(|list| list.matches("run-").count());
+        assert!(lists.iter().all(|n| *n <= 3), "never more than asked for: {answers:?}");
+        let runs: BTreeSet<&str> = answers
+            .iter()
+            .flat_map(|list| list.split('"'))
+            .filter(|r| r.contains("run-"))
+            .collect();
+        assert_eq!(lists.iter().sum::<usize>(), 4, "{answers:?}");
+        assert_eq!(runs.len(), 4, "no task twice: {answers:?}");
+    }
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn two_claims_never_take_more_than_asked_nor_a_task_twice() {
+    // FB4
+    two_claims_race("").await;
+}
+
+#[tokio::test]
+async fn two_claims_never_take_more_than_asked_on_bad_plans() {
+    // FB4
+    two_claims_race(BAD_PLANS).await;
+}
+
+#[tokio::test]
+async fn a_task_is_not_claimed_before_it_was_queued_by_the_database_s_time() {
+    // S11: the claim's transaction may have begun before the one that made the task ready.
+    let stage = Stage::open_with("", Time::GoesOn).await;
+    let world = &stage.world;
+    let flow = world.define("k").await;
+    let start = acts::start(world.request("acme", "", &flow, b"input"));
+    stage.survive(&acts::claim(&worker(WORKER), 3, 1), &start).await;
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn an_attempt_does_not_end_before_it_began_by_the_database_s_time() {
+    // The cancellation's transaction may have begun before that of the claim it ends.
+    let stage = Stage::open_with("", Time::GoesOn).await;
+    let world = &stage.world;
+    let flow = world.define("a; b").await;
+    let run = world.start(&flow).await;
+    stage.survive(&acts::claim(&worker(WORKER), 3, 1), &acts::cancel(run.key)).await;
+    stage.close().await;
+}

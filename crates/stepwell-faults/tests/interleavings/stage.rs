@@ -1,0 +1,255 @@
+//! A database, two stores behind wires of their own, and a third one past them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use stepwell::core::id::Token;
+use stepwell::core::run::TaskRow;
+use stepwell::ports::{Clock, DynStore};
+use stepwell::testing::ManualClock;
+use stepwell::testing::conformance::{World, check_invariants};
+use stepwell::{PostgresOptions, PostgresStore};
+use stepwell_faults::database::{OwnDatabase, Snapshot, connect};
+use stepwell_faults::interleave::{Duet, Effort, Order, Played, Side, orders};
+use stepwell_faults::wire::Wire;
+
+use crate::acts::Act;
+use crate::picture::{Picture, Places, difference, picture};
+
+/// What is tried of each pair, unless the environment says otherwise.
+const USUAL: Effort = Effort::Sample(2);
+
+const SCHEMA: &str = "stepwell";
+
+/// The time of the stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Time {
+    /// It stands still, so that what comes out can be compared.
+    Stands,
+    /// It is the database's own.
+    GoesOn,
+}
+
+/// Where two calls meet.
+pub(crate) struct Stage {
+    database: OwnDatabase,
+    /// The store past the wires, in the state in which the calls find it.
+    pub(crate) world: World,
+    stores: [DynStore; 2],
+    duet: Duet,
+}
+
+/// What two calls left and answered.
+#[derive(PartialEq, Eq)]
+struct Outcome {
+    answers: [String; 2],
+    picture: Picture,
+}
+
+/// What was tried, for tests that want to know that the two met at all.
+#[derive(Debug, Default)]
+pub(crate) struct Tried {
+    pub(crate) n_orders: usize,
+    /// How often one had to wait for the other.
+    pub(crate) n_waits: usize,
+    /// How often it came out as if the first had gone first, and as if the other had.
+    pub(crate) n_as: [usize; 2],
+    /// How often a claim came back with less than after the other, or before it.
+    pub(crate) n_lesser: usize,
+    pub(crate) n_statements: [usize; 2],
+    /// The answers of every order.
+    pub(crate) answers: BTreeSet<[String; 2]>,
+}
+
+impl Tried {
+    /// Whether the two had anything to do with each other.
+    pub(crate) fn did_meet(&self) -> bool {
+        self.n_waits > 0 || self.n_lesser > 0 || self.n_as.iter().all(|n| *n > 0)
+    }
+}
+
+fn server() -> String {
+    std::env::var("STEPWELL_TEST_DATABASE_URL").expect(
+        "interleavings need a PostgreSQL server: run `cargo xtask test`, which brings its own, or \
+         set STEPWELL_TEST_DATABASE_URL",
+    )
+}
+
+impl Stage {
+    pub(crate) async fn open() -> Self {
+        Self::open_with("", Time::Stands).await
+    }
+
+    /// With settings of the server for the two sessions, such as `-c enable_sort=off`.
+    pub(crate) async fn open_with(options: &str, time: Time) -> Self {
+        let database = OwnDatabase::make(&server()).await;
+        let clock = Arc::new(ManualClock::new());
+        let given = (time == Time::Stands).then_some(&clock);
+        let world = store(database.url().to_owned(), given).await;
+        let wires = [Wire::to(database.url()).await, Wire::to(database.url()).await];
+        let url = |wire: &Wire| format!("{} options='{options}'", wire.url());
+        let stores = [store(url(&wires[0]), given).await, store(url(&wires[1]), given).await];
+        let duet = Duet::new(wires, connect(database.url()).await).await;
+        Self { database, world: World::new(world, clock), stores, duet }
+    }
+
+    /// Lets two calls meet in many orders and holds what comes out to the invariants only, for
+    /// calls on time that goes on.
+    pub(crate) async fn survive(&self, one: &Act, other: &Act) {
+        let meeting = Meeting::new(self, one, other).await;
+        let [n_one, n_other] = meeting.n_statements;
+        for order in orders(n_one, n_other, USUAL, 1) {
+            let (_, played) = meeting.play(meeting.acts, &order).await;
+            let dump = self.world.dump().await;
+            for claim in dump.tasks.values().flatten().filter_map(TaskRow::claim) {
+                let is_in_order = claim.queued_at <= claim.started_at;
+                assert!(is_in_order, "claimed too early: {claim:?}\n{}", played.story.join("\n"));
+            }
+        }
+    }
+
+    /// Lets two calls meet in many orders, each from the state that the world is in now, and holds
+    /// every outcome against those of the two serial orders.
+    pub(crate) async fn meet(&self, one: &Act, other: &Act) -> Tried {
+        self.meet_with(USUAL, one, other).await
+    }
+
+    /// The same with another effort, unless the environment says otherwise.
+    pub(crate) async fn meet_with(&self, effort: Effort, one: &Act, other: &Act) -> Tried {
+        let meeting = Meeting::new(self, one, other).await;
+        let mut tried = Tried { n_statements: meeting.n_statements, ..Tried::default() };
+        let effort = Effort::from_env("STEPWELL_INTERLEAVINGS", effort);
+        let [n_one, n_other] = meeting.n_statements;
+        for order in orders(n_one, n_other, effort, 1) {
+            meeting.try_order(&order, &mut tried).await;
+        }
+        tried
+    }
+
+    /// Ends the stage: nobody met a deadlock.
+    pub(crate) async fn close(self) {
+        let Self { database, world, stores, duet } = self;
+        for session in duet.wires().iter().flat_map(Wire::sessions) {
+            let is_conflict = |state: &String| state.starts_with("40");
+            let conflicts: Vec<_> = session.errors.iter().filter(|s| is_conflict(s)).collect();
+            assert!(conflicts.is_empty(), "FB3: {conflicts:?}");
+        }
+        drop((world, stores, duet));
+        assert_eq!(database.leave().await, 0, "deadlocks that the server counted");
+    }
+}
+
+async fn store(url: String, clock: Option<&Arc<ManualClock>>) -> DynStore {
+    let mut options = PostgresOptions::new(url).schema(SCHEMA).poll_only().connections_max(2);
+    if let Some(clock) = clock {
+        options = options.clock(Arc::clone(clock) as Arc<dyn Clock>);
+    }
+    Arc::new(PostgresStore::connect_with(options).await.expect("the server answers"))
+}
+
+/// All outputs in one read; the port reads them run by run.
+async fn outputs(watcher: &tokio_postgres::Client) -> Vec<String> {
+    let read = format!("select run::text, node, encode(bytes, 'escape') from {SCHEMA}.output");
+    let rows = watcher.query(&read, &[]).await.expect("it answers");
+    let line = |row: &tokio_postgres::Row| {
+        let (run, node, bytes): (String, i32, String) = (row.get(0), row.get(1), row.get(2));
+        format!("output of {run} {node}: {bytes}")
+    };
+    rows.iter().map(line).collect()
+}
+
+/// One goes until it ends, then the other.
+fn one_by_one(first: Side) -> Order {
+    vec![first; 1_000]
+}
+
+/// Two calls that meet in one state.
+struct Meeting<'s> {
+    stage: &'s Stage,
+    acts: [&'s Act; 2],
+    snapshot: Snapshot,
+    tokens: BTreeSet<Token>,
+    /// What comes out if the first goes first, and if the other does.
+    serial: [Outcome; 2],
+    n_statements: [usize; 2],
+}
+
+impl<'s> Meeting<'s> {
+    async fn new(stage: &'s Stage, one: &'s Act, other: &'s Act) -> Self {
+        let dump = check_invariants(&**stage.world.store()).await;
+        let tokens = dump.claims.values().flatten().map(|claim| claim.token).collect();
+        let watcher = stage.duet.watcher();
+        let snapshot = Snapshot::take(watcher, SCHEMA).await;
+        let empty = || Outcome { answers: [const { String::new() }; 2], picture: Picture::new() };
+        let serial = [empty(), empty()];
+        let acts = [one, other];
+        let mut meeting = Self { stage, acts, snapshot, tokens, serial, n_statements: [0; 2] };
+        for first in [Side::One, Side::Other] {
+            let order = one_by_one(first);
+            // The first time everything is prepared, the second time it is counted.
+            meeting.play(acts, &order).await;
+            let (outcome, played) = meeting.play(acts, &order).await;
+            meeting.serial[first as usize] = outcome;
+            for (most, n) in meeting.n_statements.iter_mut().zip(played.n_statements) {
+                *most = n.max(*most);
+            }
+        }
+        meeting
+    }
+
+    async fn play(&self, acts: [&Act; 2], order: &Order) -> (Outcome, Played<String, String>) {
+        let Stage { duet, stores, world, .. } = self.stage;
+        self.snapshot.restore(duet.watcher()).await;
+        let [one, other] = acts;
+        let played = duet.play(order, one.call(&stores[0]), other.call(&stores[1])).await;
+        let dump = check_invariants(&**world.store()).await;
+        let mut picture = picture(&dump, &self.tokens, self.places());
+        picture.extend(outputs(duet.watcher()).await);
+        let answers = [played.one.clone(), played.other.clone()];
+        (Outcome { answers, picture }, played)
+    }
+
+    async fn try_order(&self, order: &Order, tried: &mut Tried) {
+        let (outcome, played) = self.play(self.acts, order).await;
+        tried.n_orders += 1;
+        tried.n_waits += played.n_waits;
+        match self.serial.iter().position(|serial| *serial == outcome) {
+            Some(first) => tried.n_as[first] += 1,
+            None if self.is_lesser(&outcome).await => tried.n_lesser += 1,
+            None => panic!("{}", self.complaint(&outcome, &played)),
+        }
+        tried.answers.insert(outcome.answers);
+    }
+
+    fn places(&self) -> Places {
+        let has_claim = self.acts.iter().any(|act| !act.lesser.is_empty());
+        if has_claim { Places::InOrder } else { Places::ByKey }
+    }
+
+    /// Whether an outcome is that of a serial order in which one of the two does less than it
+    /// could have done.
+    async fn is_lesser(&self, outcome: &Outcome) -> bool {
+        let [one, other] = self.acts;
+        let pairs = one.lesser.iter().map(|lesser| [lesser, other]);
+        for acts in pairs.chain(other.lesser.iter().map(|lesser| [one, lesser])) {
+            for first in [Side::One, Side::Other] {
+                if self.play(acts, &one_by_one(first)).await.0 == *outcome {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn complaint(&self, outcome: &Outcome, played: &Played<String, String>) -> String {
+        let mut lines =
+            vec!["neither as if the one, nor as if the other had gone first".to_owned()];
+        for (serial, first) in self.serial.iter().zip([Side::One, Side::Other]) {
+            let (wanted, got) = (&serial.answers, &outcome.answers);
+            lines.push(format!("{first:?} first: {wanted:?}, now {got:?}"));
+            lines.push(difference(&serial.picture, &outcome.picture));
+        }
+        lines.extend(played.story.iter().cloned());
+        lines.join("\n")
+    }
+}
