@@ -46,7 +46,7 @@ pub trait Runs {
     /// The run with this key.
     async fn run(&self, run: RunKey) -> Result<Option<RunView>, StoreError>;
 
-    /// The tasks of a run, by node.
+    /// The tasks of a run, by node; none of a run that is not there.
     async fn tasks(&self, run: RunKey) -> Result<Vec<TaskRow>, StoreError>;
 
     /// The output of a completed task; one without an output of its own, such as a sleep node,

@@ -59,8 +59,9 @@ pub struct Reaped {
 /// Keeps workers.
 #[async_trait]
 pub trait Workers {
-    /// Registers a worker, or replaces its registration. Tasks that nobody served until now come
-    /// back into their queues, stamped anew.
+    /// Registers a worker, or replaces its registration; its turns between queues begin anew.
+    /// Tasks that nobody served until now come back into their queues, stamped anew in the order
+    /// of their arrival.
     async fn register_worker(&self, registration: WorkerRegistration) -> Result<(), StoreError>;
 
     /// Renews a worker's lease and tells which of its claims no longer hold, and which it holds
@@ -78,7 +79,7 @@ pub trait Workers {
     /// Finds workers that have been silent for longer than their lease, by the store's time, or
     /// are known to be gone, and takes their tasks from them: back to the queue, or FAILED at the
     /// crash limit. A worker is dead before its tasks move, so that it can claim nothing behind
-    /// the reaping.
+    /// the reaping; those who registered first come first.
     ///
     /// Only the leader of `epoch` may; another gets [`StoreError::NotLeader`].
     async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError>;

@@ -33,6 +33,7 @@ fn claim(tables: &mut Tables, request: &ClaimRequest) -> Result<ClaimAnswer, Sto
     tables.n_claims += 1;
     let token = Token::new(tables.n_claims, request.salt);
     let (mut tasks, mut suspect) = (Vec::new(), request.suspect);
+    let mut served_last = None;
     while tasks.len() < request.tasks_max {
         let Some(queue) = queues.pop_front() else { break };
         let can_take = |lane: &Lane| {
@@ -46,9 +47,10 @@ fn claim(tables: &mut Tables, request: &ClaimRequest) -> Result<ClaimAnswer, Sto
         let task = hand_out(tables, &request.worker, token, &first, request.crash_limit)?;
         suspect &= !task.is_suspect;
         tasks.push(task);
+        served_last = Some(queue.clone());
         queues.push_back(queue);
     }
-    if let Some(last) = queues.back() {
+    if let Some(last) = &served_last {
         pass_the_turn(tables, &request.worker, last);
     }
     Ok(ClaimAnswer::Claimed { now: tables.now, tasks })

@@ -278,15 +278,21 @@ impl Line {
         }
     }
 
+    /// Says what live workers serve from now on, and leaves what waits where it is.
+    pub(super) fn serve_only(&mut self, served: BTreeSet<Lot>) {
+        self.served = served;
+    }
+
     /// Says what live workers serve from now on: parked tasks that are served come back, stamped
     /// anew, and ready ones that nobody serves are parked.
     pub(super) fn serve(&mut self, served: BTreeSet<Lot>) {
         self.served = served;
         let back: Vec<_> =
             self.parked.keys().filter(|key| self.served.contains(*key)).cloned().collect();
-        for (number, task) in
-            back.iter().filter_map(|key| self.parked.remove(key)).flatten().collect::<Vec<_>>()
-        {
+        // In the order of arrival, whichever queue and workflow they waited for.
+        let back: BTreeMap<u64, Queued> =
+            back.iter().filter_map(|key| self.parked.remove(key)).flatten().collect();
+        for (number, task) in back {
             if let Some(tenant) = self.tenants.get_mut(&task.tenant) {
                 tenant.n_parked -= 1;
             }

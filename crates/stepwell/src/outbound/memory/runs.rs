@@ -22,18 +22,22 @@ impl Runs for MemoryStore {
     }
 
     async fn tasks(&self, run: RunKey) -> Result<Vec<TaskRow>, StoreError> {
-        self.transact(|tables| Ok(tables.book(run)?.tasks.values().cloned().collect()))
+        Ok(self.transact(|tables| {
+            let tasks = tables.runs.get(&run).map(|book| book.tasks.values());
+            tasks.into_iter().flatten().cloned().collect()
+        }))
     }
 
     async fn output(&self, run: RunKey, node: Node) -> Result<Option<Payload>, StoreError> {
-        self.transact(|tables| Ok(output(tables.book(run)?, node)))
+        Ok(self.transact(|tables| tables.runs.get(&run).and_then(|book| output(book, node))))
     }
 
     async fn outputs(&self, run: RunKey) -> Result<Vec<(Node, Payload)>, StoreError> {
-        self.transact(|tables| {
-            let outputs = tables.book(run)?.outputs.iter();
-            Ok(outputs.map(|(node, output)| (*node, output.clone())).collect())
-        })
+        Ok(self.transact(|tables| {
+            let outputs = tables.runs.get(&run).map(|book| book.outputs.iter());
+            let outputs = outputs.into_iter().flatten();
+            outputs.map(|(node, output)| (*node, output.clone())).collect()
+        }))
     }
 
     async fn log(&self, run: RunKey) -> Result<Option<RunLog>, StoreError> {

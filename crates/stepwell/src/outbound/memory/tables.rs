@@ -25,6 +25,8 @@ pub(super) struct Tables {
     pub(super) line: Line,
     pub(super) timers: TimerTable,
     pub(super) workers: BTreeMap<WorkerId, WorkerEntry>,
+    /// The order in which workers first registered, also of those that are dead by now.
+    pub(super) worker_numbers: BTreeMap<WorkerId, usize>,
     pub(super) leader: Option<LeaderEntry>,
     pub(super) last_epoch: u64,
     pub(super) n_claims: u64,
@@ -44,6 +46,8 @@ pub(super) struct RunBook {
 
 /// A worker that has not been found dead.
 pub(super) struct WorkerEntry {
+    /// The dead are reaped in this order.
+    pub(super) number: usize,
     pub(super) queues: Vec<Queue>,
     pub(super) definitions: Vec<DefinitionId>,
     pub(super) lease: Duration,

@@ -5,6 +5,7 @@ use stepwell_core::decide::{Happening, losses_after};
 use stepwell_core::id::{Epoch, WorkerId};
 
 use super::MemoryStore;
+use super::line::Lot;
 use super::tables::{Tables, WorkerEntry};
 use crate::ports::{
     ClaimRef, HeartbeatAnswer, Hint, ReapRequest, Reaped, StoreError, WorkerRegistration, Workers,
@@ -17,8 +18,11 @@ impl Workers for MemoryStore {
             let WorkerRegistration { worker, queues, definitions, lease } = registration;
             let claims =
                 tables.workers.remove(&worker).map(|entry| entry.claims).unwrap_or_default();
-            let seen_at = tables.now;
-            let entry = WorkerEntry { queues, definitions, lease, seen_at, claims, is_gone: false };
+            let next = tables.worker_numbers.len();
+            let number = *tables.worker_numbers.entry(worker.clone()).or_insert(next);
+            let (seen_at, is_gone) = (tables.now, false);
+            let entry =
+                WorkerEntry { number, queues, definitions, lease, seen_at, claims, is_gone };
             tables.workers.insert(worker, entry);
             tables.serve_what_lives();
             Ok(())
@@ -73,16 +77,18 @@ fn reap(tables: &mut Tables, request: ReapRequest) -> Result<Reaped, StoreError>
     let is_silent = |entry: &WorkerEntry| now.since(entry.seen_at) > entry.lease;
     let is_dead =
         |entry: &WorkerEntry| entry.is_gone || (request.judges_silence && is_silent(entry));
-    let dead: Vec<WorkerId> = tables
-        .workers
-        .iter()
-        .filter(|(_, entry)| is_dead(entry))
-        .map(|(worker, _)| worker.clone())
-        .take(request.workers_max)
-        .collect();
+    let dead = tables.workers.iter().filter(|(_, entry)| is_dead(entry));
+    let mut dead: Vec<(usize, WorkerId)> =
+        dead.map(|(worker, entry)| (entry.number, worker.clone())).collect();
+    dead.sort_unstable();
+    dead.truncate(request.workers_max);
+    // All are dead before the first task moves: nothing comes back to what only they served.
+    let dead = dead.iter().filter_map(|(_, worker)| tables.workers.remove(worker));
+    let dead: Vec<WorkerEntry> = dead.collect();
+    let served = tables.served();
+    tables.line.serve_only(served);
     let mut reaped = Reaped::default();
-    for worker in dead {
-        let Some(entry) = tables.workers.remove(&worker) else { continue };
+    for entry in dead {
         reaped.n_workers += 1;
         reaped.n_tasks += entry.claims.len();
         lose(tables, &entry.claims, request.crash_limit)?;
@@ -126,13 +132,18 @@ fn lose(
 impl Tables {
     /// Tells the line what live workers serve.
     fn serve_what_lives(&mut self) {
+        let served = self.served();
+        self.line.serve(served);
+        self.earn(Hint::Ready);
+    }
+
+    fn served(&self) -> BTreeSet<Lot> {
         let mut served = BTreeSet::new();
         for worker in self.workers.values().filter(|worker| !worker.is_gone) {
             for queue in &worker.queues {
                 served.extend(worker.definitions.iter().map(|id| (queue.clone(), *id)));
             }
         }
-        self.line.serve(served);
-        self.earn(Hint::Ready);
+        served
     }
 }

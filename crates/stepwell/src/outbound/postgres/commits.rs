@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use stepwell_core::decide::{CancelAnswer, Happening};
@@ -39,15 +39,22 @@ impl PostgresStore {
             happenings.entry(item.claim.run).or_default().push(happened);
         }
         let accepted = transaction.happen(happenings).await?;
-        insert_outputs(&transaction, items, &accepted).await?;
-        let earlier = earlier(&transaction, items, &accepted).await?;
+        // A claim may stand twice in a batch: its first item counted, the others are answered as
+        // those of a repeated commit are.
+        let (first, repeated) = first_of_claims(items);
+        insert_outputs(&transaction, &first, &accepted).await?;
+        let is_late = |claim: &&ClaimRef| !accepted.contains(&fenced(**claim));
+        let late = first.iter().map(|item| &item.claim).filter(is_late);
+        let late: Vec<ClaimRef> = late.chain(&repeated).copied().collect();
+        let earlier = earlier(&transaction, &late).await?;
         if items.iter().any(|item| matches!(item.outcome, Outcome::Failed { .. })) {
             // It may have cancelled others that run.
             transaction.earn(Hint::Claims);
         }
         self.commit_transaction(transaction).await?;
+        let mut seen = BTreeSet::new();
         let answer = |item: &CommitItem| {
-            let is_now = accepted.contains(&fenced(item.claim));
+            let is_now = seen.insert(item.claim) && accepted.contains(&fenced(item.claim));
             match earlier.get(&item.claim) {
                 Some(AttemptState::Cancelled | AttemptState::Lost) => CommitAnswer::NotMine,
                 Some(_) => CommitAnswer::Accepted,
@@ -83,12 +90,19 @@ fn happening(outcome: &Outcome) -> Happening {
     }
 }
 
+/// The first item of every claim, and the claims of the other items.
+fn first_of_claims(items: &[CommitItem]) -> (Vec<&CommitItem>, Vec<ClaimRef>) {
+    let mut seen = BTreeSet::new();
+    let (first, repeated): (Vec<_>, Vec<_>) =
+        items.iter().partition(|item| seen.insert(item.claim));
+    (first, repeated.into_iter().map(|item| item.claim).collect())
+}
+
 async fn insert_outputs(
     transaction: &Transaction,
-    items: &[CommitItem],
+    items: &[&CommitItem],
     accepted: &Accepted,
 ) -> Result<(), StoreError> {
-    let mut seen = Accepted::new();
     let (mut runs, mut nodes) = (Vec::new(), Vec::new());
     let (mut codecs, mut bytes): (Vec<&str>, Vec<&[u8]>) = (Vec::new(), Vec::new());
     for item in items {
@@ -96,9 +110,7 @@ async fn insert_outputs(
         else {
             continue;
         };
-        let task = fenced(item.claim);
-        // The same item may stand twice in a batch; the first one counted.
-        if accepted.contains(&task) && seen.insert(task) {
+        if accepted.contains(&fenced(item.claim)) {
             runs.push(key(item.claim.run));
             nodes.push(int32(item.claim.node.0));
             codecs.push(codec.as_ref());
@@ -115,16 +127,11 @@ async fn insert_outputs(
 /// to an earlier commit may have been lost.
 async fn earlier(
     transaction: &Transaction,
-    items: &[CommitItem],
-    accepted: &Accepted,
+    late: &[ClaimRef],
 ) -> Result<BTreeMap<ClaimRef, AttemptState>, StoreError> {
-    let late = || {
-        let is_late = |claim: &ClaimRef| !accepted.contains(&fenced(*claim));
-        items.iter().map(|item| item.claim).filter(is_late)
-    };
-    let runs: Vec<Uuid> = late().map(|claim| key(claim.run)).collect();
-    let nodes: Vec<i32> = late().map(|claim| int32(claim.node.0)).collect();
-    let tokens: Vec<Uuid> = late().map(|claim| token(claim.token)).collect();
+    let runs: Vec<Uuid> = late.iter().map(|claim| key(claim.run)).collect();
+    let nodes: Vec<i32> = late.iter().map(|claim| int32(claim.node.0)).collect();
+    let tokens: Vec<Uuid> = late.iter().map(|claim| token(claim.token)).collect();
     if runs.is_empty() {
         return Ok(BTreeMap::new());
     }

@@ -92,4 +92,18 @@ impl PostgresStore {
         }
         Ok(statements::ALL.len())
     }
+
+    /// Every statement by name, under this store's schema, for tests that look at their plans.
+    #[must_use]
+    pub fn every_statement(&self) -> Vec<(&'static str, String)> {
+        let statements = statements::ALL.iter();
+        statements.map(|(name, sql)| (*name, self.shared.pool.sql(sql).into_owned())).collect()
+    }
+
+    /// What plans of the store's statements rest on.
+    #[must_use]
+    pub fn planner_settings(&self) -> String {
+        let set = |(name, value): &(&str, &str)| format!("set {name} = {value}");
+        statements::PLANNER_SETTINGS.iter().map(set).collect::<Vec<_>>().join("; ")
+    }
 }

@@ -8,7 +8,8 @@ use super::open::Failed;
 use super::pool::in_schema;
 use crate::ports::StoreError;
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_first.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_views.sql")];
 
 const HISTORY: &str = "create table if not exists stepwell.migration (
     version integer primary key, applied_at timestamptz not null default now())";

@@ -16,7 +16,7 @@ use super::options::PostgresOptions;
 use super::pool::{Pool, PoolParts};
 use super::tls::{self, Check, TlsParameters};
 use super::transaction::DefinitionCache;
-use super::{PostgresStore, Shared, error, migrate, notify};
+use super::{PostgresStore, Shared, error, migrate, notify, statements};
 use crate::ports::{HintSender, StoreError};
 
 /// The oldest server whose SQL we speak.
@@ -225,23 +225,27 @@ fn durable(is_local: bool) -> String {
     )
 }
 
-fn timeouts(set: &str, options: &PostgresOptions) -> String {
-    format!(
-        "{set} statement_timeout = {}; {set} idle_in_transaction_session_timeout = {}",
-        options.statement_timeout.as_millis().min(i32::MAX as u128),
-        IDLE_IN_TRANSACTION_MAX.as_millis(),
-    )
+/// Time-outs and what plans rest on.
+fn settings(set: &str, options: &PostgresOptions) -> String {
+    let timeout = options.statement_timeout.as_millis().min(i32::MAX as u128);
+    let idle = IDLE_IN_TRANSACTION_MAX.as_millis();
+    let timeouts = [
+        format!("{set} statement_timeout = {timeout}"),
+        format!("{set} idle_in_transaction_session_timeout = {idle}"),
+    ];
+    let plans = statements::PLANNER_SETTINGS.map(|(name, value)| format!("{set} {name} = {value}"));
+    [timeouts.join("; "), plans.join("; ")].join("; ")
 }
 
 fn session_settings(options: &PostgresOptions) -> String {
-    format!("{}; {}", timeouts("set", options), durable(false))
+    format!("{}; {}", settings("set", options), durable(false))
 }
 
 fn begin(options: &PostgresOptions) -> String {
     // A server or role may have another default.
     let begin = "begin isolation level read committed read write";
     if options.is_pooled {
-        return format!("{begin}; {}; {}", timeouts("set local", options), durable(true));
+        return format!("{begin}; {}; {}", settings("set local", options), durable(true));
     }
     begin.to_owned()
 }

@@ -34,9 +34,15 @@ impl PostgresStore {
     ) -> Result<HashMap<Tenant, u32>, StoreError> {
         let transaction = self.begin().await?;
         let mut known = read_groups(&transaction, tenants).await?;
-        let mut fresh: Vec<&Tenant> = tenants.iter().filter(|t| !known.contains_key(*t)).collect();
-        fresh.sort_unstable();
-        fresh.dedup();
+        // In the order of their appearance, by which tenants are numbered; the lock on the table
+        // keeps others away meanwhile.
+        let mut fresh: Vec<&Tenant> = Vec::new();
+        let mut seen = HashSet::new();
+        for tenant in tenants {
+            if !known.contains_key(tenant) && seen.insert(tenant) {
+                fresh.push(tenant);
+            }
+        }
         if !fresh.is_empty() {
             transaction.run(statements::LOCK_TENANT_TABLE, &[]).await?;
             for tenant in fresh {

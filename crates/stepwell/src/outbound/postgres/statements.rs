@@ -103,6 +103,17 @@ pub(super) const UPSERT_WORKER: &str = include_str!("sql/upsert_worker.sql");
 pub(super) const VIEW_TENANT: &str = include_str!("sql/view_tenant.sql");
 pub(super) const YOUNGEST_READY: &str = include_str!("sql/youngest_ready.sql");
 
+/// What plans rest on. Statements join a few given rows with large tables by their keys. On an
+/// empty table the planner prefers to read it whole, and a prepared statement keeps such a plan
+/// when the table has grown. With that certain, one plan serves every call.
+pub(super) const PLANNER_SETTINGS: [(&str, &str); 5] = [
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+    ("jit", "off"),
+];
+
 /// Every statement, for the test that prepares each against the migrated schema.
 #[cfg(feature = "testing")]
 pub(super) const ALL: &[(&str, &str)] = &[

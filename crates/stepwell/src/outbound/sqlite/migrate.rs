@@ -8,7 +8,8 @@ use stepwell_core::time::Timestamp;
 use super::error::corrupt;
 use crate::ports::StoreError;
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_first.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_views.sql")];
 
 /// The version this program works on.
 pub(super) fn version_known() -> usize {

@@ -14,6 +14,8 @@ mod line;
 mod log;
 mod migrate;
 mod open;
+#[cfg(test)]
+mod plans;
 mod rows;
 mod runs;
 mod seat;

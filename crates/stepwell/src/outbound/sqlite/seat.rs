@@ -71,6 +71,9 @@ impl Seats {
 
     /// Whether whoever took this seat is gone. A seat that cannot be found tells nothing.
     pub(super) fn is_empty(&self, name: &str) -> bool {
+        if name.is_empty() {
+            return false;
+        }
         let Ok(file) = File::open(self.folder.join(name)) else { return false };
         file.try_lock().is_ok()
     }

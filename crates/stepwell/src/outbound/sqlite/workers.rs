@@ -108,9 +108,13 @@ fn heartbeat(
 
 fn reap(transaction: &mut Transaction<'_>, request: ReapRequest) -> Result<Reaped, StoreError> {
     let mut reaped = Reaped::default();
-    for worker in dead_workers(transaction, request)? {
-        transaction.run(statements::BURY_WORKER, [worker])?;
-        serve_nothing(transaction, worker)?;
+    let dead = dead_workers(transaction, request)?;
+    // All are dead before the first task moves: nothing comes back to what only they served.
+    for worker in &dead {
+        transaction.run(statements::BURY_WORKER, [*worker])?;
+        serve_nothing(transaction, *worker)?;
+    }
+    for worker in dead {
         reaped.n_workers += 1;
         reaped.n_tasks += lose(transaction, worker, request.crash_limit)?;
     }

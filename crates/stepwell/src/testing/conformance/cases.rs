@@ -31,6 +31,8 @@ macro_rules! conformance_cases {
                 inputs_hold_the_runs_input_and_the_parents_outputs,
                 inputs_show_a_skipped_parent_without_an_output,
                 inputs_come_in_the_order_asked_for,
+                turns_pass_on_when_every_queue_ran_dry,
+                a_worker_that_registers_anew_begins_with_its_first_queue,
             }
             fencing {
                 a_late_worker_cannot_complete_a_reclaimed_task,
@@ -62,6 +64,7 @@ macro_rules! conformance_cases {
                 a_failure_that_cancels_the_rest_of_its_run_does_so_within_a_batch,
                 an_attempt_keeps_its_worker_its_times_and_its_notes,
                 a_failed_attempt_keeps_its_error,
+                of_two_outcomes_of_one_claim_in_a_batch_the_first_counts,
             }
             consistency {
                 random_work_keeps_every_invariant,
@@ -232,6 +235,8 @@ macro_rules! conformance_cases {
                 parked_tasks_come_back_within_the_limit,
                 a_line_that_was_parked_does_not_overtake_others,
                 the_failure_handler_is_parked_like_any_task,
+                parked_tasks_come_back_in_the_order_they_arrived,
+                what_only_the_dead_served_is_parked_without_a_place,
             }
             start {
                 a_run_has_all_its_tasks_from_the_start,
@@ -250,6 +255,7 @@ macro_rules! conformance_cases {
                 a_refused_start_stores_nothing,
                 an_empty_batch_starts_nothing,
                 a_thousand_runs_start_in_one_batch,
+                tenants_of_one_batch_are_numbered_in_its_order,
             }
             cancel {
                 a_cancelled_run_has_no_open_task_left,
@@ -310,6 +316,7 @@ macro_rules! conformance_cases {
                 keys_are_ordered_as_whole_numbers,
                 a_run_is_found_by_tenant_and_id,
                 tasks_are_listed_by_node,
+                a_run_that_is_not_there_has_nothing,
             }
             events {
                 the_log_of_a_completed_run,

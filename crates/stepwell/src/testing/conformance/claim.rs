@@ -277,3 +277,23 @@ pub(super) async fn inputs_come_in_the_order_asked_for(world: &World) {
     let inputs: Vec<&[u8]> = inputs.iter().map(|inputs| &*inputs.input.bytes).collect();
     assert_eq!(inputs, [&b"third"[..], b"second", b"first"]);
 }
+
+pub(super) async fn turns_pass_on_when_every_queue_ran_dry(world: &World) {
+    let left = world.define_unserved("a @ left; b @ left").await;
+    let right = world.define_unserved("x @ right").await;
+    let worker = world.hire_for("w", &["left", "right"], &[&left, &right]).await;
+    world.start(&left).await;
+    assert_eq!(world.claim(&worker, 3).await.steps(), "a b");
+    world.start(&left).await;
+    world.start(&right).await;
+    assert_eq!(world.claim(&worker, 1).await.steps(), "x");
+}
+
+pub(super) async fn a_worker_that_registers_anew_begins_with_its_first_queue(world: &World) {
+    let flow = world.define_unserved("a @ left; b @ left; x @ right").await;
+    let worker = world.hire_for("w", &["left", "right"], &[&flow]).await;
+    world.start(&flow).await;
+    assert_eq!(world.claim(&worker, 1).await.steps(), "a");
+    world.hire_for("w", &["left", "right"], &[&flow]).await;
+    assert_eq!(world.claim(&worker, 1).await.steps(), "b");
+}

@@ -207,3 +207,20 @@ pub(super) async fn a_failed_attempt_keeps_its_error(world: &World) {
     let of_run = world.row(&run).await.failure.expect("the run failed");
     assert_eq!((of_run.step.as_str(), of_run.attempt, of_run.failure), ("a", 1, failure));
 }
+
+pub(super) async fn of_two_outcomes_of_one_claim_in_a_batch_the_first_counts(world: &World) {
+    // FB1
+    let flow = world.define("a; b").await;
+    let run = world.start(&flow).await;
+    let batch = world.claim_all().await;
+    let item = |step: &str, outcome| CommitItem { claim: batch.of(step).claim, outcome };
+    let failed_first = vec![item("a", failed_for_good("boom")), item("a", completed())];
+    assert_eq!(world.commit(failed_first).await, [CommitAnswer::Accepted; 2]);
+    assert!(world.store().outputs(run.key).await.expect("read outputs").is_empty());
+    // A skip leaves no attempt by which a second outcome could be known.
+    let skipped_first = vec![item("b", Outcome::Skipped), item("b", completed())];
+    let answers = world.commit(skipped_first).await;
+    assert_eq!(answers, [CommitAnswer::Accepted, CommitAnswer::NotMine]);
+    assert!(world.store().outputs(run.key).await.expect("read outputs").is_empty());
+    assert_eq!(world.states(&run).await, "a FAILED, b SKIPPED");
+}

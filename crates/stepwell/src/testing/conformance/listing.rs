@@ -1,6 +1,6 @@
 //! Listing: runs newest first, in pages, by tenant, workflow and status.
 
-use stepwell_core::id::{RunId, RunKey};
+use stepwell_core::id::{Node, RunId, RunKey};
 use stepwell_core::run::RunStatus;
 
 use super::world::{Run, Sketch, TENANT, World, run_of, tenant};
@@ -156,4 +156,14 @@ pub(super) async fn tasks_are_listed_by_node(world: &World) {
     assert_eq!(nodes, [0, 1, 2]);
     let outputs = world.store().outputs(run.key).await.expect("read outputs");
     assert_eq!(outputs.iter().map(|(node, _)| node.0).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+pub(super) async fn a_run_that_is_not_there_has_nothing(world: &World) {
+    let (key, store) = (RunKey(7), world.store());
+    assert!(store.run(key).await.expect("read a run").is_none());
+    assert!(store.tasks(key).await.expect("read tasks").is_empty());
+    assert!(store.outputs(key).await.expect("read outputs").is_empty());
+    assert!(store.output(key, Node(0)).await.expect("read an output").is_none());
+    assert!(store.log(key).await.expect("read a log").is_none());
+    assert!(store.cancel(key).await.expect("cancel a run").is_none());
 }

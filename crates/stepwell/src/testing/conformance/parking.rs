@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use stepwell_core::fair::BLOCK_LENGTH;
 use stepwell_core::run::{RunStatus, TaskState};
 
-use super::world::{Flow, Run, Sketch, TENANT, WORKER, World, worker};
+use super::world::{Flow, LEASE, Run, Sketch, TENANT, WORKER, World, worker};
 use crate::ports::TaskPlace;
 
 /// Whether a task waits for a worker that serves it.
@@ -182,4 +183,29 @@ pub(super) async fn the_failure_handler_is_parked_like_any_task(world: &World) {
     assert_eq!(handler.claim.node, run.node("on_failure"));
     world.complete(&handler).await;
     assert_eq!(world.status(&run).await, RunStatus::Failed);
+}
+
+pub(super) async fn parked_tasks_come_back_in_the_order_they_arrived(world: &World) {
+    let first = world.define_unserved("a").await;
+    let second = world.define_unserved("b").await;
+    for flow in [&second, &first, &second, &first] {
+        world.start(flow).await;
+    }
+    let worker = world.hire_for("late", &["default"], &[&first, &second]).await;
+    assert_eq!(world.claim(&worker, 10).await.steps(), "b a b a");
+}
+
+pub(super) async fn what_only_the_dead_served_is_parked_without_a_place(world: &World) {
+    // Its tenant would otherwise pay for places that nobody could use.
+    let (flow, run, only) = served_by(world, "only").await;
+    world.start_many_for("zeta", &flow, 2).await;
+    assert_eq!(world.claim(&only, 3).await.len(), 3);
+    world.pass(LEASE + Duration::from_millis(1));
+    world.reap().await;
+    assert!(is_parked(world, &run, "a").await);
+    let next = world.hire_for("next", &["default"], &[&flow]).await;
+    let place = world.place(&run, "a").await.expect("it is back");
+    let TaskPlace::Ready(_, key) = place else { panic!("{place:?}") };
+    assert_eq!(key.0, BLOCK_LENGTH, "at the frontier, one place behind the one it had");
+    assert_eq!(world.claim(&next, 3).await.len(), 3);
 }

@@ -195,3 +195,13 @@ pub(super) async fn a_thousand_runs_start_in_one_batch(world: &World) {
     world.start_many_for(TENANT, &flow, 1_000).await;
     assert_eq!(world.tenant_view(TENANT).await.n_ready, 1_000);
 }
+
+pub(super) async fn tenants_of_one_batch_are_numbered_in_its_order(world: &World) {
+    let flow = world.define("a").await;
+    let names = ["zeta", "acme", "zeta", "mole"];
+    let requests = names.iter().map(|name| world.request(name, "", &flow, b"input")).collect();
+    world.start_all(requests).await;
+    for (number, name) in (0..).zip(["zeta", "acme", "mole"]) {
+        assert_eq!(world.tenant_view(name).await.group.0, number, "{name}");
+    }
+}

@@ -10,7 +10,7 @@ create table stepwell.definition (
     signature bytea not null check (length(signature) = 32),
     body text not null,
     -- how often its policies were replaced
-    revision bigint not null default 0,
+    revision bigint not null default 0 check (revision >= 0),
     unique (workflow, version),
     unique (workflow, signature)
 );
@@ -71,6 +71,8 @@ create table stepwell.run (
     input_digest bytea not null check (length(input_digest) = 32),
     check ((ended_at is null) = (status < 2)),
     check ((end_event is null) = (ended_at is null)),
+    check (end_event < next_event),
+    check (status < 2 or n_open = 0),
     unique (group_id, id)
 ) with (fillfactor = 85);
 
@@ -101,7 +103,9 @@ create table stepwell.task (
     check ((state = 2) = (worker is not null)),
     check ((state = 2) = (started_at is not null)),
     check ((state in (1, 2)) = (queued_at is not null)),
-    check (state <> 3 or due_at is not null)
+    check (state <> 3 or due_at is not null),
+    check (due_at is null or state in (1, 3)),
+    check (n_unmet = 0 or state in (0, 7, 8))
 ) with (fillfactor = 70);
 create index task_claimed on stepwell.task (worker) where state = 2;
 
@@ -124,7 +128,7 @@ create table stepwell.attempt (
     queued_at bigint not null,
     started_at bigint not null,
     ended_at bigint not null,
-    first_event bigint not null,
+    first_event bigint not null check (first_event > 1),
     with_queued boolean not null,
     failure text,
     retry text,
@@ -137,8 +141,8 @@ create table stepwell.event (
     run uuid not null references stepwell.run (key),
     number bigint not null check (number > 1),
     at bigint not null,
-    node integer,
-    attempt integer not null,
+    node integer check (node >= 0),
+    attempt integer not null check (attempt >= 0),
     kind text not null,
     primary key (run, number)
 );
@@ -153,12 +157,12 @@ create sequence stepwell.leader_epoch;
 -- Tasks that can be claimed now, and only those.
 create table stepwell.ready (
     queue text collate "C" not null,
-    order_key bigint not null,
+    order_key bigint not null check (order_key >= 0),
     number bigint not null,
-    position bigint not null,
+    position bigint not null check (position >= 0),
     group_id integer not null,
     definition integer not null,
-    losses integer not null,
+    losses integer not null check (losses >= 0),
     run uuid not null,
     node integer not null,
     primary key (queue, order_key, number)
@@ -182,7 +186,7 @@ create table stepwell.throttled (
     number bigint not null,
     queue text collate "C" not null,
     definition integer not null,
-    losses integer not null,
+    losses integer not null check (losses >= 0),
     run uuid not null,
     node integer not null,
     primary key (group_id, number)
@@ -195,7 +199,7 @@ create table stepwell.parked (
     definition integer not null,
     number bigint not null,
     group_id integer not null,
-    losses integer not null,
+    losses integer not null check (losses >= 0),
     run uuid not null,
     node integer not null,
     primary key (queue, definition, number)
@@ -216,7 +220,8 @@ create index timer_due on stepwell.timer (due_at, number);
 create table stepwell.standing (
     group_id integer not null,
     queue text collate "C" not null,
-    last bigint not null,
+    -- -1 until it has a place
+    last bigint not null check (last >= -1),
     primary key (group_id, queue)
 ) with (fillfactor = 50);
 
@@ -224,7 +229,7 @@ create table stepwell.standing (
 create table stepwell.frontier (
     queue text collate "C" not null,
     worker bigint not null,
-    position bigint not null,
+    position bigint not null check (position >= 0),
     primary key (queue, worker)
 ) with (fillfactor = 50);
 

@@ -10,25 +10,25 @@ create table stepwell_migration (
 -- One row: counters, the latest time written down, and what holds for tenants without settings.
 create table counter (
     one integer primary key check (one = 1),
-    last_number integer not null default 0,
-    n_claims integer not null default 0,
-    last_epoch integer not null default 0,
+    last_number integer not null default 0 check (last_number >= 0),
+    n_claims integer not null default 0 check (n_claims >= 0),
+    last_epoch integer not null default 0 check (last_epoch >= 0),
     now integer not null default 0,
     -- how often a commit had something to tell other processes
-    n_told integer not null default 0,
-    default_weight integer not null default 1,
-    default_tasks_max integer
+    n_told integer not null default 0 check (n_told >= 0),
+    default_weight integer not null default 1 check (default_weight between 1 and 1000),
+    default_tasks_max integer check (default_tasks_max > 0)
 ) strict;
 insert into counter (one) values (1);
 
 create table definition (
     id integer primary key,
     workflow text not null,
-    version integer not null,
+    version integer not null check (version >= 0),
     signature blob not null check (length(signature) = 32),
     body text not null,
     -- how often its policies were replaced
-    revision integer not null default 0,
+    revision integer not null default 0 check (revision >= 0),
     unique (workflow, version),
     unique (workflow, signature)
 ) strict;
@@ -49,11 +49,11 @@ create table worker (
     lease_micros integer not null check (lease_micros > 0),
     seen_at integer not null,
     -- which of its queues the next claim begins with
-    next_turn integer not null default 0,
+    next_turn integer not null default 0 check (next_turn >= 0),
     -- 0 alive, 1 gone by itself, 2 found dead
     state integer not null check (state in (0, 1, 2)),
     -- the file whose lock its process holds
-    seat text not null
+    seat text not null default ''
 ) strict;
 create index worker_alive on worker (no) where state < 2;
 
@@ -69,7 +69,7 @@ create index serve_worker on serve (worker);
 -- The queues of a worker in the order it takes turns.
 create table worker_queue (
     worker integer not null references worker (no),
-    turn integer not null,
+    turn integer not null check (turn >= 0),
     queue text not null,
     primary key (worker, turn)
 ) strict, without rowid;
@@ -92,9 +92,10 @@ create table run (
     input_digest blob not null check (length(input_digest) = 32),
     check ((ended_at is null) = (status < 2)),
     check ((end_event is null) = (ended_at is null)),
+    check (end_event < next_event),
+    check (status < 2 or n_open = 0),
     unique (group_id, id)
 ) strict, without rowid;
-create index run_open on run (key) where status < 2;
 
 create table input (
     run blob primary key references run (key),
@@ -123,7 +124,9 @@ create table task (
     check ((state = 2) = (worker is not null)),
     check ((state = 2) = (started_at is not null)),
     check ((state in (1, 2)) = (queued_at is not null)),
-    check (state <> 3 or due_at is not null)
+    check (state <> 3 or due_at is not null),
+    check (due_at is null or state in (1, 3)),
+    check (n_unmet = 0 or state in (0, 7, 8))
 ) strict, without rowid;
 create index task_claimed on task (worker) where state = 2;
 
@@ -146,7 +149,7 @@ create table attempt (
     queued_at integer not null,
     started_at integer not null,
     ended_at integer not null,
-    first_event integer not null,
+    first_event integer not null check (first_event > 1),
     with_queued integer not null check (with_queued in (0, 1)),
     failure text,
     retry text,
@@ -159,8 +162,8 @@ create table event (
     run blob not null references run (key),
     number integer not null check (number > 1),
     at integer not null,
-    node integer,
-    attempt integer not null,
+    node integer check (node >= 0),
+    attempt integer not null check (attempt >= 0),
     kind text not null,
     primary key (run, number)
 ) strict, without rowid;
@@ -168,12 +171,12 @@ create table event (
 -- Tasks that can be claimed now, and only those.
 create table ready (
     queue text not null,
-    order_key integer not null,
+    order_key integer not null check (order_key >= 0),
     number integer not null,
-    position integer not null,
+    position integer not null check (position >= 0),
     group_id integer not null references tenant (group_id),
     definition integer not null references definition (id),
-    losses integer not null,
+    losses integer not null check (losses >= 0),
     run blob not null,
     node integer not null,
     primary key (queue, order_key, number),
@@ -182,7 +185,6 @@ create table ready (
 create unique index ready_task on ready (run, node);
 create index ready_position on ready (group_id, queue, position);
 create index ready_number on ready (group_id, number);
-create index ready_lot on ready (queue, definition);
 
 -- Tasks behind their tenant's limit.
 create table throttled (
@@ -190,7 +192,7 @@ create table throttled (
     number integer not null,
     queue text not null,
     definition integer not null references definition (id),
-    losses integer not null,
+    losses integer not null check (losses >= 0),
     run blob not null,
     node integer not null,
     primary key (group_id, number),
@@ -204,7 +206,7 @@ create table parked (
     definition integer not null references definition (id),
     number integer not null,
     group_id integer not null references tenant (group_id),
-    losses integer not null,
+    losses integer not null check (losses >= 0),
     run blob not null,
     node integer not null,
     primary key (queue, definition, number),
@@ -227,14 +229,14 @@ create unique index timer_task on timer (run, node);
 create table standing (
     group_id integer not null references tenant (group_id),
     queue text not null,
-    last integer not null,
+    last integer not null check (last >= 0),
     primary key (group_id, queue)
 ) strict, without rowid;
 
 -- The greatest position dequeued, per queue.
 create table frontier (
     queue text primary key,
-    position integer not null
+    position integer not null check (position >= 0)
 ) strict, without rowid;
 
 create table leader (

@@ -1,7 +1,6 @@
 -- unpark: parked tasks that somebody serves by now.
 -- Safe: one writer at a time.
--- Index: primary key of parked, primary key of serve.
+-- Index: primary key of parked, for each lot that is served.
 delete from parked
-where exists (
-    select 1 from serve where serve.queue = parked.queue and serve.definition = parked.definition)
+where (queue, definition) in (select queue, definition from serve)
 returning number, queue, definition, losses, run, node, group_id

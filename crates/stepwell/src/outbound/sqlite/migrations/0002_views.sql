@@ -1,0 +1,201 @@
+-- 0002_views: what people read instead of tables; names and columns of views stay.
+-- Safe: runs inside one exclusive transaction; a crash leaves no view behind.
+-- Index: a query that names a run by its tenant and id reads its rows only.
+
+-- Every structure of every workflow.
+create view workflows as
+select definition.workflow, definition.version, definition.id as definition,
+    definition.body -> '$.graph.names' as steps,
+    definition.body ->> '$.policy.on_failure' as on_failure,
+    definition.body ->> '$.policy.fail_fast' as fail_fast,
+    (select count(*) from run
+     where run.definition = definition.id and run.status < 2) as n_open_runs
+from definition;
+
+create view runs as
+select tenant.name as tenant, run.id as run, definition.workflow, definition.version,
+    case run.status when 0 then 'RUNNING' when 1 then 'ENDING' when 2 then 'COMPLETED'
+        when 3 then 'FAILED' when 4 then 'CANCELLED' end as status,
+    run.n_open, run.n_failed, run.n_cancelled, run.cancelled,
+    run.failure ->> '$.step' as failed_step,
+    run.failure ->> '$.failure.kind' as failure_kind,
+    run.failure ->> '$.failure.message' as failure,
+    strftime('%Y-%m-%dT%H:%M:%fZ', run.started_at / 1e6, 'unixepoch') as started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', run.ended_at / 1e6, 'unixepoch') as ended_at,
+    (run.ended_at - run.started_at) / 1e6 as took_secs,
+    hex(run.key) as key
+from run
+join tenant using (group_id)
+join definition on definition.id = run.definition;
+
+-- A task with what it waits for.
+create view tasks as
+select tenant.name as tenant, run.id as run, definition.workflow,
+    case task.node when 2000000000 then 'on_failure'
+        else definition.body ->> ('$.graph.names[' || task.node || ']') end as step,
+    case task.state when 0 then 'PENDING' when 1 then 'QUEUED' when 2 then 'RUNNING'
+        when 3 then 'SLEEPING' when 4 then 'WAITING' when 5 then 'COMPLETED' when 6 then 'FAILED'
+        when 7 then 'CANCELLED' when 8 then 'SKIPPED' end as state,
+    case
+        when task.state = 0 then 'parents: ' || task.n_unmet || ' not resolved'
+        when task.state = 1 and task.due_at is not null then 'retry: due at '
+            || strftime('%Y-%m-%dT%H:%M:%SZ', task.due_at / 1e6, 'unixepoch')
+        when ready.queue is not null then 'ready: in queue ' || ready.queue
+        when throttled.queue is not null then 'throttled: its tenant is at its limit of '
+            || coalesce(case when tenant.has_own then tenant.tasks_max else
+                (select default_tasks_max from counter) end, 'none')
+        when parked.queue is not null then 'parked: nobody serves it in queue ' || parked.queue
+        when task.state = 3 then 'sleep: until '
+            || strftime('%Y-%m-%dT%H:%M:%SZ', task.due_at / 1e6, 'unixepoch')
+    end as waits_for,
+    task.attempt, task.failures, task.losses,
+    strftime('%Y-%m-%dT%H:%M:%fZ', task.queued_at / 1e6, 'unixepoch') as queued_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', task.started_at / 1e6, 'unixepoch') as started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', task.due_at / 1e6, 'unixepoch') as due_at,
+    worker.id as worker, task.node, hex(task.run) as key
+from task
+join run on run.key = task.run
+join tenant using (group_id)
+join definition on definition.id = run.definition
+left join worker on worker.no = task.worker
+left join ready on ready.run = task.run and ready.node = task.node
+left join throttled on throttled.run = task.run and throttled.node = task.node
+left join parked on parked.run = task.run and parked.node = task.node;
+
+create view attempts as
+select tenant.name as tenant, run.id as run, definition.workflow,
+    case attempt.node when 2000000000 then 'on_failure'
+        else definition.body ->> ('$.graph.names[' || attempt.node || ']') end as step,
+    attempt.attempt,
+    case attempt.state when 0 then 'COMPLETED' when 1 then 'FAILED' when 2 then 'TIMED_OUT'
+        when 3 then 'CANCELLED' when 4 then 'LOST' when 5 then 'RELEASED' end as state,
+    worker.id as worker,
+    strftime('%Y-%m-%dT%H:%M:%fZ', attempt.queued_at / 1e6, 'unixepoch') as queued_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', attempt.started_at / 1e6, 'unixepoch') as started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', attempt.ended_at / 1e6, 'unixepoch') as ended_at,
+    (attempt.ended_at - attempt.started_at) / 1e6 as took_secs,
+    attempt.failure ->> '$.kind' as failure_kind,
+    attempt.failure ->> '$.message' as failure,
+    strftime('%Y-%m-%dT%H:%M:%fZ', (attempt.retry ->> '$.due') / 1e6, 'unixepoch')
+        as retry_due_at,
+    attempt.notes, attempt.node, hex(attempt.run) as key
+from attempt
+join run on run.key = attempt.run
+join tenant using (group_id)
+join definition on definition.id = run.definition
+join worker on worker.no = attempt.worker;
+
+-- The numbered log of runs. Regular events are read from attempts and from the run itself.
+create view events as
+with named as not materialized (
+    select run.key, tenant.name as tenant, run.id, definition.workflow, definition.body,
+        run.status, run.started_at, run.ended_at, run.end_event
+    from run
+    join tenant using (group_id)
+    join definition on definition.id = run.definition
+), log as (
+    select named.*, 1 as number, started_at as at, null as node, 0 as attempt,
+        'RUN_STARTED' as event, null as detail
+    from named
+    union all
+    select named.*, event.number, event.at, event.node, event.attempt, event.kind ->> '$.event',
+        nullif(json_remove(event.kind, '$.event'), '{}')
+    from named join event on event.run = named.key
+    union all
+    select named.*, first_event, attempt.queued_at, attempt.node, attempt.attempt, 'QUEUED', null
+    from named join attempt on attempt.run = named.key and with_queued
+    union all
+    select named.*, first_event + with_queued, attempt.started_at, attempt.node, attempt.attempt,
+        'STARTED', (select worker.id from worker where worker.no = attempt.worker)
+    from named join attempt on attempt.run = named.key
+    union all
+    select named.*, first_event + with_queued + 1, attempt.ended_at, attempt.node,
+        attempt.attempt,
+        case when attempt.state in (1, 2) and attempt.retry is not null then 'RETRYING'
+            else case attempt.state when 0 then 'COMPLETED' when 1 then 'FAILED'
+                when 2 then 'FAILED' when 3 then 'CANCELLED' when 4 then 'LEASE_LOST'
+                when 5 then 'RELEASED' end end,
+        attempt.failure ->> '$.message'
+    from named join attempt on attempt.run = named.key
+    union all
+    select named.*, end_event, ended_at, null, 0, 'RUN_ENDED',
+        case status when 2 then 'COMPLETED' when 3 then 'FAILED' when 4 then 'CANCELLED' end
+    from named where end_event is not null
+)
+select tenant, id as run, workflow, number,
+    strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') as at,
+    case node when 2000000000 then 'on_failure'
+        else body ->> ('$.graph.names[' || node || ']') end as step,
+    nullif(attempt, 0) as attempt, event, detail, node, hex(key) as key
+from log;
+
+create view timers as
+select tenant.name as tenant, run.id as run, definition.workflow,
+    case timer.node when 2000000000 then 'on_failure'
+        else definition.body ->> ('$.graph.names[' || timer.node || ']') end as step,
+    case task.state when 3 then 'sleep' else 'retry' end as timer,
+    strftime('%Y-%m-%dT%H:%M:%fZ', timer.due_at / 1e6, 'unixepoch') as due_at,
+    timer.node, hex(timer.run) as key
+from timer
+join task on task.run = timer.run and task.node = timer.node
+join run on run.key = timer.run
+join tenant using (group_id)
+join definition on definition.id = run.definition;
+
+create view workers as
+select worker.id as worker,
+    case worker.state when 0 then 'ALIVE' when 1 then 'GONE' when 2 then 'DEAD' end as state,
+    (select json_group_array(queue) from (
+        select queue from worker_queue where worker_queue.worker = worker.no order by turn)
+    ) as queues,
+    (select json_group_array(name) from (
+        select distinct definition.workflow || ' ' || definition.version as name
+        from serve join definition on definition.id = serve.definition
+        where serve.worker = worker.no order by 1)) as workflows,
+    (select count(*) from task where task.worker = worker.no and task.state = 2) as n_running,
+    worker.lease_micros / 1e6 as lease_secs,
+    strftime('%Y-%m-%dT%H:%M:%fZ', worker.seen_at / 1e6, 'unixepoch') as seen_at,
+    exists (select 1 from leader where leader.worker = worker.id) as leads
+from worker;
+
+create view queues as
+select known.queue,
+    (select count(*) from ready where ready.queue = known.queue) as n_ready,
+    (select count(*) from throttled where throttled.queue = known.queue) as n_throttled,
+    (select count(*) from parked where parked.queue = known.queue) as n_parked,
+    (select count(distinct serve.worker) from serve
+     where serve.queue = known.queue) as n_workers
+from (select queue from standing union select queue from serve
+    union select queue from parked union select queue from throttled) as known;
+
+create view tenants as
+select tenant.name as tenant,
+    case when tenant.has_own then tenant.weight else counter.default_weight end as weight,
+    case when tenant.has_own then tenant.tasks_max else counter.default_tasks_max end
+        as tasks_max,
+    tenant.has_own as has_own_settings, tenant.n_ready, tenant.n_running,
+    (select count(*) from throttled
+     where throttled.group_id = tenant.group_id) as n_throttled,
+    (select count(*) from parked where parked.group_id = tenant.group_id) as n_parked
+from tenant cross join counter;
+
+-- What runs were given and what steps left.
+create view inputs as
+select tenant.name as tenant, run.id as run, input.codec, length(input.bytes) as n_bytes,
+    case input.codec when 'json' then cast(input.bytes as text) end as input,
+    hex(input.run) as key
+from input
+join run on run.key = input.run
+join tenant using (group_id);
+
+create view outputs as
+select tenant.name as tenant, run.id as run,
+    case output.node when 2000000000 then 'on_failure'
+        else definition.body ->> ('$.graph.names[' || output.node || ']') end as step,
+    output.codec, length(output.bytes) as n_bytes,
+    case output.codec when 'json' then cast(output.bytes as text) end as output,
+    output.node, hex(output.run) as key
+from output
+join run on run.key = output.run
+join tenant using (group_id)
+join definition on definition.id = run.definition;

@@ -1,0 +1,159 @@
+//! No statement of the PostgreSQL store reads a whole hot table: not with plans that were made
+//! while the tables were empty, and not with a hundred thousand rows in each, whether they were
+//! analysed or not.
+#![cfg(all(feature = "testing", feature = "postgres"))]
+
+mod support_postgres;
+
+use serde_json::Value;
+use support_postgres::{Schema, rows};
+use tokio_postgres::Client;
+
+/// Tables that grow with runs, tasks or tenants.
+const HOT: &[&str] = &[
+    "run",
+    "input",
+    "task",
+    "output",
+    "attempt",
+    "event",
+    "ready",
+    "admitted",
+    "throttled",
+    "parked",
+    "timer",
+    "tenant",
+    "standing",
+];
+
+/// Statements that are meant to read a whole hot table.
+const READ_EVERYTHING: &[(&str, &str)] = &[
+    ("all_tenants", "the default settings concern every tenant"),
+    ("dump_attempts", "a dump is for checks"),
+    ("dump_events", "a dump is for checks"),
+    ("dump_runs", "a dump is for checks"),
+    ("dump_tasks", "a dump is for checks"),
+    ("read_admitted", "a dump is for checks"),
+    ("read_places", "a dump is for checks"),
+    ("read_timers", "a dump is for checks"),
+    ("take_unserved", "only when a worker comes or goes; an index would cost every ready task"),
+];
+
+/// Statements that cannot be explained.
+const UNEXPLAINED: &[&str] = &["lock_definitions", "lock_tenant_table"];
+
+/// An index of the few tasks that run.
+const SMALL_INDEX: &str = "task_claimed";
+
+/// A hundred thousand rows in each hot table. Constraints hold, foreign keys included.
+const FILL: &str = include_str!("postgres_plans/fill.sql");
+
+#[tokio::test]
+async fn no_statement_reads_a_whole_hot_table() {
+    let schema = Schema::make("plans").await;
+    let client = &schema.client;
+    // Nobody else may analyse the tables in between.
+    for table in HOT {
+        let alone = format!("alter table {table} set (autovacuum_enabled = off)");
+        client.batch_execute(&alone).await.expect("the table is there");
+    }
+    client.batch_execute(FILL).await.unwrap_or_else(|error| panic!("{error:?}"));
+    for table in HOT {
+        let n_rows = rows(client, &format!("select count(*) from {table}")).await;
+        assert_eq!(n_rows, ["100000"], "{table}");
+    }
+    let mut found = bad_plans(&schema, "never analysed").await;
+    client.batch_execute("analyze").await.expect("it is analysed");
+    found.extend(bad_plans(&schema, "analysed").await);
+    found.extend(bad_views(&schema).await);
+    schema.remove().await;
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Views that read more than the run they are asked for, in a session as people have it.
+async fn bad_views(schema: &Schema) -> Vec<String> {
+    let reset = "reset enable_seqscan; reset enable_hashjoin; reset enable_mergejoin";
+    schema.client.batch_execute(reset).await.expect("settings are taken back");
+    let mut found = Vec::new();
+    for view in ["runs", "tasks", "attempts", "events", "timers", "inputs", "outputs"] {
+        let sql = format!("select * from {view} where tenant = $1 and run = $2");
+        let mut scanned = Vec::new();
+        collect_scans(&explain(&schema.client, view, &sql).await, false, &mut scanned);
+        found.extend(scanned.iter().map(|table| format!("view {view} scans {table}")));
+    }
+    found
+}
+
+/// A session keeps the plans it made while the tables were empty until somebody analyses them.
+#[tokio::test]
+async fn plans_made_on_empty_tables_do_not_read_whole_tables_later() {
+    let schema = Schema::make("plans").await;
+    let found = bad_plans(&schema, "empty").await;
+    schema.remove().await;
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[tokio::test]
+async fn the_exceptions_are_statements_of_the_store() {
+    let schema = Schema::make("plans").await;
+    let names: Vec<&str> = schema.store.every_statement().iter().map(|(name, _)| *name).collect();
+    let excepted = READ_EVERYTHING.iter().map(|(name, _)| name).chain(UNEXPLAINED);
+    let gone: Vec<_> = excepted.filter(|name| !names.contains(name)).collect();
+    schema.remove().await;
+    assert!(gone.is_empty(), "{gone:?}");
+}
+
+/// Statements that read a whole hot table, with the table.
+async fn bad_plans(schema: &Schema, when: &str) -> Vec<String> {
+    let settings = &schema.store.planner_settings();
+    schema.client.batch_execute(settings).await.expect("the server knows the settings");
+    let mut found = Vec::new();
+    for (name, sql) in schema.store.every_statement() {
+        let is_excepted = READ_EVERYTHING.iter().any(|(excepted, _)| *excepted == name);
+        if is_excepted || UNEXPLAINED.contains(&name) {
+            continue;
+        }
+        let plan = explain(&schema.client, name, &sql).await;
+        let mut scanned = Vec::new();
+        collect_scans(&plan, false, &mut scanned);
+        found.extend(scanned.iter().map(|table| format!("{when}: {name} scans {table}")));
+    }
+    found
+}
+
+/// The plan that serves every parameter, as JSON.
+async fn explain(client: &Client, name: &str, sql: &str) -> Value {
+    let prepare = format!(
+        "set plan_cache_mode = force_generic_plan; deallocate all; prepare looked_at as {sql}"
+    );
+    client.batch_execute(&prepare).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+    let count = "select coalesce(cardinality(parameter_types), 0) from pg_prepared_statements \
+        where name = 'looked_at'";
+    let n_parameters: usize = rows(client, count).await[0].parse().expect("a number");
+    let nulls = vec!["null"; n_parameters].join(", ");
+    let list = if nulls.is_empty() { nulls } else { format!("({nulls})") };
+    let plan = rows(client, &format!("explain (format json) execute looked_at{list}")).await;
+    serde_json::from_str(&plan.join("\n")).expect("the server writes JSON")
+}
+
+/// Reads of a whole hot table, be it by an index, unless they stop at a limit.
+fn collect_scans(plan: &Value, is_bounded: bool, found: &mut Vec<String>) {
+    match plan {
+        Value::Array(parts) => parts.iter().for_each(|p| collect_scans(p, is_bounded, found)),
+        Value::Object(node) => {
+            let kind = node.get("Node Type").and_then(Value::as_str).unwrap_or_default();
+            let table = node.get("Relation Name").and_then(Value::as_str).unwrap_or_default();
+            let by_index = ["Index Scan", "Index Only Scan"].contains(&kind);
+            let is_small = node.get("Index Name").is_some_and(|name| name == SMALL_INDEX);
+            let is_whole = by_index && !node.contains_key("Index Cond") && !is_bounded && !is_small;
+            if (kind == "Seq Scan" || is_whole) && HOT.contains(&table) {
+                found.push(format!("{table} ({kind})"));
+            }
+            // Locking rows keeps their order; a sort has to see them all.
+            let passes_on = ["Limit", "LockRows", "Nested Loop", "Subquery Scan"].contains(&kind);
+            let is_bounded = kind == "Limit" || is_bounded && passes_on;
+            node.values().for_each(|part| collect_scans(part, is_bounded, found));
+        }
+        _ => {}
+    }
+}

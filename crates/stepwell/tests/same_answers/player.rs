@@ -1,0 +1,326 @@
+//! One store, and what its callers know of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stepwell::FailureKind;
+use stepwell::core::decide::RunSeed;
+use stepwell::core::failure::{Failure, RetryAdvice};
+use stepwell::core::id::{DefinitionId, Epoch, Node, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::workflow::NodeKind;
+use stepwell::ports::{
+    ClaimAnswer, ClaimRef, ClaimRequest, CommitItem, DynStore, Lead, Outcome, ReapRequest,
+    StartAnswer, StartRequest, StoredDefinition, TenantSettings, WorkerRegistration,
+};
+use stepwell::testing::conformance::world::{self, payload};
+
+use super::command::{Command, End, NewRun, Pick, Theme};
+use super::shapes::shape;
+use super::words::Words;
+
+/// Losses at which a task ends.
+const CRASH_LIMIT: u32 = 3;
+
+/// One store, and what its callers have got from it so far. The players of one stage know the
+/// same things by the same numbers.
+pub(crate) struct Player {
+    pub(crate) name: &'static str,
+    pub(crate) store: DynStore,
+    pub(crate) theme: Theme,
+    pub(crate) flows: Vec<Arc<StoredDefinition>>,
+    pub(crate) requests: Vec<StartRequest>,
+    pub(crate) claims: Vec<Held>,
+    epochs: Vec<Epoch>,
+    n_claims: u64,
+    pub(crate) words: Words,
+}
+
+/// A claim that was handed out.
+#[derive(Clone, Copy)]
+pub(crate) struct Held {
+    pub(crate) claim: ClaimRef,
+    kind: NodeKind,
+    is_settled: bool,
+}
+
+pub(crate) fn tenant(number: u8) -> Tenant {
+    world::tenant(["zeta", "acme", "mole", "nobody"][usize::from(number) % 4])
+}
+
+fn worker(number: u8) -> WorkerId {
+    world::worker(["west", "east", "north"][usize::from(number) % 3])
+}
+
+/// The element that a number names, counted round.
+pub(crate) fn nth<T>(items: &[T], number: u8) -> Option<&T> {
+    items.get(usize::from(number).checked_rem(items.len())?)
+}
+
+impl Player {
+    pub(crate) fn new(name: &'static str, store: DynStore, theme: Theme) -> Self {
+        Self {
+            name,
+            store,
+            theme,
+            flows: Vec::new(),
+            requests: Vec::new(),
+            claims: Vec::new(),
+            epochs: Vec::new(),
+            n_claims: 0,
+            words: Words::default(),
+        }
+    }
+
+    /// Does what a command says and puts the answer into words that are the same for all stores.
+    pub(crate) async fn play(&mut self, command: &Command) -> String {
+        match command {
+            Command::Register { shape } => self.register(*shape).await,
+            Command::Start { runs } => self.start(runs).await,
+            Command::StartAgain { request } => self.start_again(*request).await,
+            Command::Hire { worker, queues, flows, lease_secs } => {
+                self.hire(*worker, *queues, *flows, *lease_secs).await
+            }
+            Command::Dismiss { worker: number } => {
+                self.words.plain(self.store.deregister_worker(&worker(*number)).await)
+            }
+            Command::Claim { worker, tasks_max, suspect } => {
+                self.claim(*worker, *tasks_max, *suspect).await
+            }
+            Command::Commit { items } => self.commit(items).await,
+            Command::Beat { worker: number, claims } => {
+                let claims = self.pick_all(claims);
+                let answer = self.store.heartbeat(&worker(*number), &claims).await;
+                self.words.beat(answer)
+            }
+            Command::Cancel { run } => {
+                let key = nth(&self.requests, *run).map_or(RunKey(1), |r| r.seed.key);
+                self.words.plain(self.store.cancel(key).await)
+            }
+            Command::Lead { .. } | Command::Resign { .. } => self.elect(command).await,
+            Command::Fire { .. } | Command::Reap { .. } => self.serve_time(command).await,
+            Command::SetTenant { tenant: number, weight, tasks_max } => {
+                let settings = TenantSettings { weight: *weight, tasks_max: *tasks_max };
+                self.words.plain(self.store.set_tenant(&tenant(*number), settings).await)
+            }
+            Command::SetDefault { weight, tasks_max } => {
+                let settings = TenantSettings { weight: *weight, tasks_max: *tasks_max };
+                self.words.plain(self.store.set_default_tenant(settings).await)
+            }
+            // The stage moves the clock.
+            Command::Pass { .. } => String::new(),
+            Command::Look(look) => self.look(look).await,
+        }
+    }
+
+    async fn register(&mut self, number: u8) -> String {
+        let answer = self.store.register(&shape(number)).await;
+        if let Ok(stored) = &answer {
+            match self.flows.iter_mut().find(|flow| flow.id == stored.id) {
+                Some(flow) => *flow = Arc::clone(stored),
+                None => self.flows.push(Arc::clone(stored)),
+            }
+        }
+        self.words.definition(answer)
+    }
+
+    async fn start(&mut self, runs: &[NewRun]) -> String {
+        let mut requests = Vec::new();
+        for run in runs {
+            let Some(flow) = nth(&self.flows, run.flow).map(|flow| flow.id) else { continue };
+            let request = self.request(*run, flow);
+            self.requests.push(request.clone());
+            requests.push(request);
+        }
+        let answers = self.store.start(requests).await;
+        self.starts(answers)
+    }
+
+    async fn start_again(&mut self, number: u8) -> String {
+        let Some(request) = nth(&self.requests, number).cloned() else { return String::new() };
+        let answers = self.store.start(vec![request]).await;
+        self.starts(answers)
+    }
+
+    fn starts(&self, answers: Result<Vec<StartAnswer>, stepwell::ports::StoreError>) -> String {
+        self.words.plain(answers)
+    }
+
+    fn request(&self, run: NewRun, definition: DefinitionId) -> StartRequest {
+        let number = self.requests.len() as u128;
+        // Even numbers grow, odd ones fall: all differ.
+        let key = if run.early { 2_000_001 - 2 * number } else { 2_000_000 + 2 * number };
+        let id = if run.id == 0 { format!("own-{number}") } else { format!("id-{}", run.id) };
+        let seed = RunSeed {
+            key: RunKey((key << 80) | 0xfeed),
+            tenant: tenant(run.tenant),
+            id: RunId::new(id).expect("a good name"),
+            definition,
+        };
+        let input = payload(&[run.input; 3]);
+        StartRequest { seed, input, input_digest: [run.input; 32] }
+    }
+
+    async fn hire(&mut self, number: u8, queues: u8, flows: u8, lease_secs: u8) -> String {
+        let is_in = |set: u8, ix: usize| set & (1 << (ix % 8)) != 0;
+        let all = [world::queue("slow"), Queue::default_queue()];
+        let queues = (0..2).filter(|ix| is_in(queues, *ix)).map(|ix| all[ix].clone());
+        let known = self.flows.iter().enumerate();
+        let flows = known.filter(|(ix, _)| is_in(flows, *ix)).map(|(_, flow)| flow.id);
+        let registration = WorkerRegistration {
+            worker: worker(number),
+            queues: queues.collect(),
+            definitions: flows.collect(),
+            lease: Duration::from_secs(lease_secs.into()),
+        };
+        self.words.plain(self.store.register_worker(registration).await)
+    }
+
+    async fn claim(&mut self, number: u8, tasks_max: u8, suspect: bool) -> String {
+        self.n_claims += 1;
+        // At most one suspect is handed out, so where the order is open there must be none.
+        let crash_limit = if self.theme == Theme::Batches { 1_000 } else { CRASH_LIMIT };
+        let request = ClaimRequest {
+            worker: worker(number),
+            tasks_max: tasks_max.into(),
+            suspect,
+            crash_limit,
+            salt: self.n_claims,
+        };
+        let mut answer = self.store.claim(request).await;
+        if let Ok(ClaimAnswer::Claimed { tasks, .. }) = &mut answer {
+            if self.theme == Theme::Batches {
+                tasks.sort_by_key(|task| task.claim);
+            }
+            let held = tasks.iter().map(|task| {
+                let kind = kind(&task.definition, task.claim.node);
+                Held { claim: task.claim, kind, is_settled: false }
+            });
+            self.claims.extend(held);
+        }
+        self.words.claimed(answer)
+    }
+
+    fn pick(&self, pick: Pick) -> Option<usize> {
+        let open = |ix: &usize| !self.claims[*ix].is_settled;
+        let (among, number): (Vec<usize>, u8) = match pick {
+            Pick::Open(number) => ((0..self.claims.len()).filter(open).collect(), number),
+            Pick::Any(number) => ((0..self.claims.len()).collect(), number),
+        };
+        nth(&among, number).copied()
+    }
+
+    pub(crate) fn pick_all(&self, picks: &[Pick]) -> Vec<ClaimRef> {
+        let picked = picks.iter().filter_map(|pick| self.pick(*pick));
+        picked.map(|ix| self.claims[ix].claim).collect()
+    }
+
+    async fn commit(&mut self, picks: &[(Pick, End)]) -> String {
+        let mut items: Vec<CommitItem> = Vec::new();
+        let mut settled = Vec::new();
+        for (pick, end) in picks {
+            let Some(ix) = self.pick(*pick) else { continue };
+            let held = self.claims[ix];
+            let first = items.first().map_or(held.claim.run, |item| item.claim.run);
+            // Only large batches change several runs at once.
+            if self.theme != Theme::Batches && held.claim.run != first {
+                continue;
+            }
+            items.push(CommitItem { claim: held.claim, outcome: outcome(held, *end) });
+            settled.push(ix);
+        }
+        for ix in settled {
+            self.claims[ix].is_settled = true;
+        }
+        let answer = self.store.commit(items).await;
+        self.words.plain(answer)
+    }
+
+    async fn elect(&mut self, command: &Command) -> String {
+        match command {
+            Command::Lead { candidate, ttl_secs } => {
+                let ttl = Duration::from_secs((*ttl_secs).into());
+                let answer = self.store.lead(&worker(*candidate), ttl).await;
+                if let Ok(Lead::Leading(epoch)) = &answer
+                    && !self.epochs.contains(epoch)
+                {
+                    assert!(self.epochs.iter().all(|old| old < epoch), "epochs only grow");
+                    self.epochs.push(*epoch);
+                }
+                let term = |lead| match lead {
+                    Lead::Leading(epoch) => self.epochs.iter().position(|known| *known == epoch),
+                    Lead::Following => None,
+                };
+                self.words.plain(answer.map(term))
+            }
+            Command::Resign { epoch } => {
+                let Some(epoch) = nth(&self.epochs, *epoch) else { return String::new() };
+                self.words.plain(self.store.resign(*epoch).await)
+            }
+            _ => unreachable!("{command:?} is no matter of leadership"),
+        }
+    }
+
+    /// The latest epoch for 0, the one before it for 1, and so on.
+    fn epoch(&self, back: u8) -> Option<Epoch> {
+        self.epochs.iter().rev().nth(back.into()).or(self.epochs.last()).copied()
+    }
+
+    async fn serve_time(&mut self, command: &Command) -> String {
+        match command {
+            Command::Fire { epoch, timers_max } => {
+                let Some(epoch) = self.epoch(*epoch) else { return String::new() };
+                self.words.plain(self.store.fire_timers(epoch, (*timers_max).into()).await)
+            }
+            Command::Reap { epoch, workers_max } => {
+                let Some(epoch) = self.epoch(*epoch) else { return String::new() };
+                let workers_max = (*workers_max).into();
+                let request =
+                    ReapRequest { crash_limit: CRASH_LIMIT, workers_max, judges_silence: true };
+                self.words.plain(self.store.reap(epoch, request).await)
+            }
+            _ => unreachable!("{command:?} is no matter of time"),
+        }
+    }
+}
+
+fn kind(stored: &StoredDefinition, node: Node) -> NodeKind {
+    if node == Node::ON_FAILURE {
+        return NodeKind::Step;
+    }
+    stored.definition.graph.kind(node)
+}
+
+fn outcome(held: Held, end: End) -> Outcome {
+    let notes = BTreeMap::from([("note".to_owned(), format!("{end:?}"))]);
+    let failed = |kind: FailureKind, message: &str, advice: RetryAdvice| Outcome::Failed {
+        failure: Failure::new(kind, "Error", message).with_retry(advice),
+        notes: BTreeMap::new(),
+        chance: 1 << 31,
+    };
+    let is_handler = held.claim.node == Node::ON_FAILURE;
+    match end {
+        // A sleep with conditions sleeps or is skipped; a failure handler is neither.
+        End::Completed { .. } | End::Passed if held.kind == NodeKind::ConditionalSleep => {
+            Outcome::Slept
+        }
+        End::Completed { bytes } => {
+            let output = payload(&vec![bytes; bytes.into()]);
+            Outcome::Completed { output, notes }
+        }
+        End::Passed => Outcome::Completed { output: payload(b"passed"), notes },
+        End::Skipped if is_handler => Outcome::Released,
+        End::Skipped => Outcome::Skipped,
+        End::Released => Outcome::Released,
+        End::Failed { message } => {
+            let message = ["oops", "naïve \u{2603}"][usize::from(message % 2)];
+            failed(FailureKind::Error, message, RetryAdvice::ByPolicy)
+        }
+        End::FailedForGood => failed(FailureKind::Panic, "never", RetryAdvice::Never),
+        End::FailedUntil { secs } => {
+            let delay = Duration::from_secs(secs.into());
+            failed(FailureKind::Error, "later", RetryAdvice::After(delay))
+        }
+        End::TimedOut => failed(FailureKind::TimedOut, "slow", RetryAdvice::ByPolicy),
+    }
+}

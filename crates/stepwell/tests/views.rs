@@ -1,0 +1,224 @@
+//! The views show people what the tables hold: names instead of numbers, times instead of
+//! microseconds, and what a task waits for. The same story is told to both stores, and the
+//! examples in `docs/schema.md` are what the views show of it.
+#![cfg(all(feature = "testing", feature = "sqlite", feature = "postgres"))]
+
+mod support_postgres;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::types::ValueRef;
+use stepwell::ports::{DynStore, Outcome, Payload};
+use stepwell::testing::ManualClock;
+use stepwell::testing::conformance::World;
+use stepwell::testing::conformance::world::{Sketch, failed, failed_for_good, worker};
+use stepwell::{SqliteOptions, SqliteStore};
+use support_postgres::Schema;
+use tempfile::TempDir;
+
+/// Reads views of either store.
+enum Reader {
+    Postgres(Schema),
+    Sqlite(rusqlite::Connection, #[expect(dead_code, reason = "the file goes with it")] TempDir),
+}
+
+impl Reader {
+    /// Rows as text, columns separated by ` | `, with `-` for null.
+    async fn rows(&self, sql: &str) -> Vec<String> {
+        match self {
+            Self::Postgres(schema) => support_postgres::rows(&schema.client, sql).await,
+            Self::Sqlite(file, _) => sqlite_rows(file, sql),
+        }
+    }
+}
+
+fn sqlite_rows(file: &rusqlite::Connection, sql: &str) -> Vec<String> {
+    let mut statement = file.prepare(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let n_columns = statement.column_count();
+    let text = |value: ValueRef<'_>| match value {
+        ValueRef::Null => "-".to_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        ValueRef::Blob(_) => "a blob".to_owned(),
+    };
+    let row = |row: &rusqlite::Row<'_>| {
+        let columns: Vec<String> =
+            (0..n_columns).map(|ix| row.get_ref(ix).map(text)).collect::<Result<_, _>>()?;
+        Ok(columns.join(" | "))
+    };
+    let rows = statement.query_map([], row).expect("the view is read");
+    rows.map(|row| row.expect("a row is read")).collect()
+}
+
+async fn postgres() -> (World, Reader) {
+    let schema = Schema::make("views").await;
+    let store: DynStore = Arc::new(schema.store.clone());
+    (World::new(store, Arc::clone(&schema.clock)), Reader::Postgres(schema))
+}
+
+fn sqlite() -> (World, Reader) {
+    let folder = TempDir::new().expect("a test machine has a folder for temporary files");
+    let path = folder.path().join("stepwell.db");
+    let clock = Arc::new(ManualClock::new());
+    let store = SqliteStore::with_clock(SqliteOptions::new(path.clone()), Arc::clone(&clock) as _);
+    let store: DynStore = Arc::new(store.expect("a fresh file opens"));
+    let file = rusqlite::Connection::open(path).expect("it opens again");
+    (World::new(store, clock), Reader::Sqlite(file, folder))
+}
+
+/// Something of every kind: a retry, a sleep, a claim, a limit, nobody's work and a failure.
+async fn tell(world: &World) {
+    let order = Sketch::from("a; b * 1/10s < a; n ~ 24h < a; c < b, n").named("order");
+    let order = world.define(order).await;
+    world.start_for("acme", &order).await;
+    let (codec, bytes) = (Cow::Borrowed("json"), br#"{"ok":true}"#.as_slice());
+    let notes = BTreeMap::from([("seen".to_owned(), "7".to_owned())]);
+    let output = Payload { codec, bytes: bytes.into() };
+    let a = world.claim_one().await;
+    world.pass(Duration::from_secs(1));
+    world.settle(&a, Outcome::Completed { output, notes }).await;
+    let b = world.claim_one().await;
+    world.settle(&b, failed("card declined")).await;
+
+    let solo = world.define(Sketch::from("s").named("solo")).await;
+    world.start_for("mole", &solo).await;
+    world.claim_one().await;
+
+    let broken = world.define(Sketch::from("f; g < f").named("broken").on_failure()).await;
+    world.start_for("mole", &broken).await;
+    let f = world.claim_one().await;
+    world.settle(&f, failed_for_good("no such file")).await;
+    let handler = world.claim_one().await;
+    world.complete(&handler).await;
+
+    world.limit("zeta", 1).await;
+    let pair = world.define(Sketch::from("x; y").named("pair")).await;
+    world.start_for("zeta", &pair).await;
+    let lonely = world.define_unserved(Sketch::from("p").named("lonely")).await;
+    world.start_for("zeta", &lonely).await;
+    let idle = world.hire_for("idle", &["slow"], &[&solo]).await;
+    world.dismiss(&idle).await;
+    world.lead().await;
+    world.beat(&worker("worker"), &[]).await;
+}
+
+/// The examples of the page: a query, and the rows it gives.
+fn examples() -> Vec<(String, Vec<String>)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema.md");
+    let page = std::fs::read_to_string(path).expect("the page is there");
+    let (_, views) = page.split_once("\n## Views\n").expect("the page shows the views");
+    let (views, _) = views.split_once("\n## ").expect("another part follows");
+    let example = |text: &str| {
+        let (query, rest) = text.split_once("```").expect("the query ends");
+        let (_, rest) = rest.split_once("```text\n").expect("what it gives follows");
+        let (rows, _) = rest.split_once("```").expect("the rows end");
+        (query.to_owned(), rows.lines().map(plain).collect())
+    };
+    views.split("```sql\n").skip(1).map(example).collect()
+}
+
+/// One dialect writes JSON with spaces, the other without.
+fn plain(row: &str) -> String {
+    row.replace("\": \"", "\":\"")
+}
+
+async fn check(world: &World, reader: &Reader) {
+    tell(world).await;
+    let examples = examples();
+    assert!(examples.len() >= 11, "every view has an example");
+    for (query, expected) in examples {
+        let shown: Vec<String> = reader.rows(&query).await.iter().map(|row| plain(row)).collect();
+        assert_eq!(shown, expected, "{query}");
+    }
+    let log = "select number, step, attempt, event from events \
+        where tenant = 'acme' and run = 'run-1' order by number";
+    let trail = [
+        "1 | - | - | RUN_STARTED",
+        "2 | a | 1 | QUEUED",
+        "3 | a | 1 | STARTED",
+        "4 | a | 1 | COMPLETED",
+        "5 | n | - | SLEEPING",
+        "6 | b | 1 | QUEUED",
+        "7 | b | 1 | STARTED",
+        "8 | b | 1 | RETRYING",
+    ];
+    assert_eq!(reader.rows(log).await, trail);
+}
+
+#[tokio::test]
+async fn the_views_of_a_file_show_what_goes_on() {
+    let (world, reader) = sqlite();
+    check(&world, &reader).await;
+    let times = "select started_at, ended_at, took_secs from runs where run = 'run-3'";
+    let moment = "2026-01-01T00:00:01.000Z";
+    assert_eq!(reader.rows(times).await, [format!("{moment} | {moment} | 0")]);
+    let attempt = "select queued_at, ended_at, took_secs, retry_due_at from attempts \
+        where run = 'run-1' and step = 'b'";
+    let due = "2026-01-01T00:00:11.000Z";
+    assert_eq!(reader.rows(attempt).await, [format!("{moment} | {moment} | 0 | {due}")]);
+    let workers = "select queues, workflows, lease_secs, leads from workers where state = 'ALIVE'";
+    let served = "[\"broken 1\",\"order 1\",\"pair 1\",\"solo 1\"]";
+    assert_eq!(reader.rows(workers).await, [format!("[\"default\"] | {served} | 30 | 0")]);
+    let steps = "select steps, on_failure, fail_fast from workflows where workflow = 'broken'";
+    assert_eq!(reader.rows(steps).await, ["[\"f\",\"g\"] | 1 | 0"]);
+}
+
+#[tokio::test]
+async fn the_views_of_a_schema_show_what_goes_on() {
+    let (world, reader) = postgres().await;
+    check(&world, &reader).await;
+    let times = "select started_at, ended_at, took from runs where run = 'run-3'";
+    let moment = "2026-01-01 00:00:01+00";
+    assert_eq!(reader.rows(times).await, [format!("{moment} | {moment} | 00:00:00")]);
+    let attempt = "select queued_at, ended_at, took, retry_due_at from attempts \
+        where run = 'run-1' and step = 'b'";
+    let due = "2026-01-01 00:00:11+00";
+    assert_eq!(reader.rows(attempt).await, [format!("{moment} | {moment} | 00:00:00 | {due}")]);
+    let workers = "select queues, workflows, lease, leads from workers where state = 'ALIVE'";
+    let served = "{\"broken 1\",\"order 1\",\"pair 1\",\"solo 1\"}";
+    assert_eq!(reader.rows(workers).await, [format!("{{default}} | {served} | 00:00:30 | f")]);
+    let steps = "select steps, on_failure, fail_fast from workflows where workflow = 'broken'";
+    assert_eq!(reader.rows(steps).await, ["{f,g} | t | f"]);
+    if let Reader::Postgres(schema) = reader {
+        drop(world);
+        schema.remove().await;
+    }
+}
+
+/// State names stand in the views as words; the code's own list must agree with them.
+#[tokio::test]
+async fn the_views_know_every_state_of_the_code() {
+    use stepwell::core::run::{AttemptState, RunStatus, TaskState};
+    let views = [
+        include_str!("../src/outbound/postgres/migrations/0002_views.sql"),
+        include_str!("../src/outbound/sqlite/migrations/0002_views.sql"),
+    ];
+    let tasks = TaskState::ALL.iter().map(|state| (*state as u8, state.as_str(), "task.state"));
+    let runs = RunStatus::ALL.iter().map(|status| (*status as u8, status.as_str(), "run.status"));
+    let attempts = AttemptState::ALL.iter().map(|s| (*s as u8, s.as_str(), "attempt.state"));
+    for (number, name, column) in tasks.chain(runs).chain(attempts) {
+        let words = format!("when {number} then '{name}'");
+        let in_lists = list_before(views[0], column);
+        assert_eq!(in_lists.get(usize::from(number)), Some(&name), "{column} in PostgreSQL");
+        assert!(case_of(views[1], column).contains(&words), "{column} in SQLite: {words}");
+    }
+}
+
+/// The names in the first list that is looked up by a column, in order.
+fn list_before<'v>(views: &'v str, column: &str) -> Vec<&'v str> {
+    let end = views.find(&format!("[{column} + 1]")).expect("the column is looked up");
+    let begin = views[..end].rfind("(array[").expect("a list stands before it");
+    views[begin..end].split('\'').skip(1).step_by(2).collect()
+}
+
+/// The first case over a column, with single spaces.
+fn case_of(views: &str, column: &str) -> String {
+    let (_, rest) = views.split_once(&format!("case {column} ")).expect("the column has a case");
+    let (case, _) = rest.split_once(" end").expect("a case ends");
+    case.split_whitespace().collect::<Vec<_>>().join(" ")
+}
