@@ -89,7 +89,7 @@ fn run_step(root: &Path, step: &Step, environment: &[(&str, String)]) -> (bool, 
 ///
 /// `cargo run` describes xtask to us in variables. Build scripts that watch those variables would
 /// run again each time a user changes between `cargo build` and `cargo xtask`.
-fn cargo(root: &Path) -> Command {
+pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(root);
     for (name, _) in env::vars_os() {

@@ -5,6 +5,7 @@
 //! every build server compiles it before anything else.
 
 mod cargo;
+mod chaos;
 mod ci;
 mod lint;
 mod postgres;
@@ -19,15 +20,32 @@ use std::process::ExitCode;
 struct Command {
     name: &'static str,
     summary: &'static str,
-    run: fn(&Path) -> Result<(), Failure>,
+    run: Run,
+}
+
+/// What a command does in the workspace.
+enum Run {
+    /// Always the same.
+    Alone(fn(&Path) -> Result<(), Failure>),
+    /// What the words after its name say.
+    With(fn(&Path, &[String]) -> Result<(), Failure>),
 }
 
 const COMMANDS: &[Command] = &[
-    Command { name: "test", summary: "run all tests and doc tests", run: test::run },
-    Command { name: "lint", summary: "check format, lints, docs and dependencies", run: lint::run },
-    Command { name: "tidy", summary: "check layers, sizes, words and documents", run: tidy::run },
-    Command { name: "ci", summary: "test, lint, tidy: what must pass before a push", run: ci::run },
+    alone("test", "run all tests and doc tests", test::run),
+    alone("lint", "check format, lints, docs and dependencies", lint::run),
+    alone("tidy", "check layers, sizes, words and documents", tidy::run),
+    alone("ci", "test, lint, tidy: what must pass before a push", ci::run),
+    Command { name: "chaos", summary: chaos::SUMMARY, run: Run::With(chaos::run) },
 ];
+
+const fn alone(
+    name: &'static str,
+    summary: &'static str,
+    run: fn(&Path) -> Result<(), Failure>,
+) -> Command {
+    Command { name, summary, run: Run::Alone(run) }
+}
 
 /// Why a command ended with exit code 1, as one sentence for the last line of its output.
 struct Failure {
@@ -36,21 +54,29 @@ struct Failure {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let command = match arguments.as_slice() {
-        [name] => COMMANDS.iter().find(|command| command.name == name),
-        _ => None,
-    };
-    let Some(command) = command else {
+    let Some((command, rest)) = chosen(&arguments) else {
         eprint!("{}", usage());
         return ExitCode::from(2);
     };
-    match (command.run)(workspace_root()) {
+    let done = match command.run {
+        Run::Alone(run) => run(workspace_root()),
+        Run::With(run) => run(workspace_root(), rest),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("xtask {}: {}", command.name, failure.reason);
             ExitCode::FAILURE
         }
     }
+}
+
+/// The command that was typed, with its own arguments. One without any takes none.
+fn chosen(arguments: &[String]) -> Option<(&'static Command, &[String])> {
+    let (name, rest) = arguments.split_first()?;
+    let command = COMMANDS.iter().find(|command| command.name == name)?;
+    let takes_them = rest.is_empty() || matches!(command.run, Run::With(_));
+    takes_them.then_some((command, rest))
 }
 
 fn usage() -> String {
@@ -73,6 +99,18 @@ mod tests {
         for command in COMMANDS {
             assert!(usage().contains(command.name), "{}", command.name);
         }
+    }
+
+    #[test]
+    fn only_commands_that_take_arguments_get_some() {
+        let typed = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert!(chosen(&typed(&["tidy"])).is_some());
+        assert!(chosen(&typed(&["tidy", "--fast"])).is_none());
+        assert!(chosen(&typed(&["no-such-command"])).is_none());
+        assert!(chosen(&[]).is_none());
+        let words = typed(&["chaos", "--minutes", "2"]);
+        let (command, rest) = chosen(&words).expect("it takes arguments");
+        assert_eq!((command.name, rest), ("chaos", &words[1..]));
     }
 
     #[test]

@@ -35,7 +35,7 @@ struct User {
 impl Cluster {
     /// Starts a cluster, installing the server first if there is none.
     pub(crate) fn start() -> Result<Self, Failure> {
-        let programs = find_programs().map_or_else(install_programs, Ok)?;
+        let programs = programs()?;
         let folder = env::temp_dir().join(format!("stepwell-postgres-{}", process::id()));
         eprintln!("==> starting a private PostgreSQL ({})", programs.display());
         fs::create_dir_all(&folder).map_err(|error| failure("make a folder", &error))?;
@@ -79,6 +79,11 @@ impl Drop for Cluster {
         let _ = self.server.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// The folder of a server's programs, installed if there is none.
+pub(crate) fn programs() -> Result<PathBuf, Failure> {
+    find_programs().map_or_else(install_programs, Ok)
 }
 
 /// The folder of the newest server there is.

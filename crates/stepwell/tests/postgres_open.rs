@@ -149,7 +149,7 @@ async fn commits_are_durable_whatever_the_server_prefers() {
         let setting = store.setting_within_a_transaction("statement_timeout").await;
         assert_eq!(setting.expect("it answers"), "30s");
         let setting = store.setting_within_a_transaction("idle_in_transaction_session_timeout");
-        assert_eq!(setting.await.expect("it answers"), "10s");
+        assert_eq!(setting.await.expect("it answers"), "5s");
     }
 }
 

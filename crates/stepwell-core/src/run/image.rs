@@ -207,12 +207,15 @@ impl<'d> RunImage<'d> {
         if let Some(task) = self.touch(node) {
             task.queued_logged = true;
         }
+        // The time of a transaction is that of its begin. One that waited for a lock, such as that
+        // of a reaper, may be older than the claim it ends.
+        let ended_at = self.now.max(claim.started_at);
         self.changes.attempts.push(AttemptRow {
             node,
             attempt,
             state: ended.state,
             claim,
-            ended_at: self.now,
+            ended_at,
             first_event,
             with_queued,
             failure: ended.failure,

@@ -36,7 +36,7 @@ const TCP_USER_TIMEOUT: Duration = Duration::from_secs(25);
 const KEEPALIVE_IDLE_OF_DRIVER: Duration = Duration::from_hours(2);
 
 /// A process that freezes inside a transaction loses it after this span, and its locks with it.
-const IDLE_IN_TRANSACTION_MAX: Duration = Duration::from_secs(10);
+const IDLE_IN_TRANSACTION_MAX: Duration = Duration::from_secs(5);
 
 /// Why a store was not opened.
 pub(super) enum Failed {

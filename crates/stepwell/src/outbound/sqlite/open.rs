@@ -21,6 +21,10 @@ const VERSION_MIN: i32 = 3_051_003;
 /// How long a transaction waits for another process's.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How often, and after which pause, the switch to a write-ahead log is tried again.
+const SWITCH_RETRIES_MAX: u32 = 500;
+const SWITCH_PAUSE: Duration = Duration::from_millis(20);
+
 /// A checkpoint moves the log into the file from this many pages on.
 const CHECKPOINT_PAGES: u32 = 1_000;
 
@@ -105,7 +109,7 @@ impl SqliteOptions {
     }
 
     fn configure(&self, connection: &Connection) -> rusqlite::Result<()> {
-        connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+        use_write_ahead_log(connection)?;
         let synchronous = if self.synchronous_full { "full" } else { "normal" };
         connection.pragma_update(None, "synchronous", synchronous)?;
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
@@ -177,6 +181,24 @@ impl SqliteStore {
     pub fn with_clock(options: SqliteOptions, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         options.open(clock)
     }
+}
+
+/// Switches the file to a write-ahead log. Processes that open a new file at the same moment meet
+/// here, and SQLite says "busy" at once, whatever its time-out is: two that wait to upgrade their
+/// locks would wait for ever.
+#[expect(clippy::disallowed_methods, reason = "it is the thread that opens the file, and blocks")]
+fn use_write_ahead_log(connection: &Connection) -> Result<String, rusqlite::Error> {
+    let switch =
+        || connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
+    for _ in 0..SWITCH_RETRIES_MAX {
+        match switch() {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                std::thread::sleep(SWITCH_PAUSE);
+            }
+            answer => return answer,
+        }
+    }
+    switch()
 }
 
 fn check_version() -> Result<(), StoreError> {

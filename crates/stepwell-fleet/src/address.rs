@@ -1,0 +1,105 @@
+//! Where a store is: a PostgreSQL server and schema, or a SQLite file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stepwell::ports::{DynStore, StoreError};
+use stepwell::{Engine, EngineBuilder, PostgresOptions, PostgresStore, SqliteStore};
+
+use crate::pace::{Deadline, pause};
+use crate::{Failure, Result};
+
+/// Between two attempts to reach a store.
+const RETRY: Duration = Duration::from_millis(50);
+
+/// How long a process tries to reach a store before it gives up.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Where a store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A schema of a PostgreSQL database.
+    Postgres {
+        /// The server and database, as a URL or as `host=… user=…`.
+        url: String,
+        /// The schema.
+        schema: String,
+    },
+    /// A SQLite file.
+    Sqlite(PathBuf),
+}
+
+impl Address {
+    /// Reads an address as it stands on a command line.
+    #[must_use]
+    pub fn parse(store: &str, schema: &str) -> Self {
+        let is_server = store.starts_with("postgres://")
+            || store.starts_with("postgresql://")
+            || store.contains("host=");
+        if is_server {
+            return Self::Postgres { url: store.to_owned(), schema: schema.to_owned() };
+        }
+        Self::Sqlite(PathBuf::from(store))
+    }
+
+    /// The address as arguments of a command.
+    #[must_use]
+    pub fn arguments(&self) -> [String; 4] {
+        let (store, schema) = match self {
+            Self::Postgres { url, schema } => (url.clone(), schema.clone()),
+            Self::Sqlite(path) => (path.display().to_string(), "none".to_owned()),
+        };
+        ["--store".to_owned(), store, "--schema".to_owned(), schema]
+    }
+
+    /// Begins to build an engine on the store, which may have to be waited for.
+    ///
+    /// # Errors
+    /// If the store cannot be reached for a minute, or refuses.
+    pub async fn builder(&self) -> Result<EngineBuilder<()>> {
+        match self {
+            Self::Postgres { url, schema } => Ok(Engine::builder(connect(url, schema).await?)),
+            Self::Sqlite(path) => Ok(Engine::builder(SqliteStore::open(path).await?)),
+        }
+    }
+
+    /// Opens the store itself.
+    ///
+    /// # Errors
+    /// As [`Address::builder`].
+    pub async fn open(&self) -> Result<DynStore> {
+        Ok(match self {
+            Self::Postgres { url, schema } => Arc::new(connect(url, schema).await?),
+            Self::Sqlite(path) => Arc::new(SqliteStore::open(path).await?),
+        })
+    }
+}
+
+/// Connects; a server that is just being restarted is waited for.
+async fn connect(url: &str, schema: &str) -> Result<PostgresStore> {
+    let deadline = Deadline::after(PATIENCE);
+    loop {
+        let options = PostgresOptions::new(url).schema(schema);
+        match PostgresStore::connect_with(options).await {
+            Ok(store) => return Ok(store),
+            Err(StoreError::Unavailable { .. }) if !deadline.has_passed() => pause(RETRY).await,
+            Err(error) => return Err(Failure::of("connect", error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_told_from_files() {
+        let schema = "a".to_owned();
+        for url in ["postgres://u@h/d", "postgresql://h/d", "host=/run user=u"] {
+            let server = Address::Postgres { url: url.to_owned(), schema: schema.clone() };
+            assert_eq!(Address::parse(url, "a"), server);
+        }
+        assert_eq!(Address::parse("a/b.db", "a"), Address::Sqlite(PathBuf::from("a/b.db")));
+    }
+}

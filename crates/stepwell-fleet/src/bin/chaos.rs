@@ -1,0 +1,167 @@
+//! A fleet under all faults at random for some minutes, and one line of JSON about it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use serde::Serialize;
+use stepwell::core::id::WorkerId;
+use stepwell::ports::{Lead, Store};
+use stepwell_fleet::address::Address;
+use stepwell_fleet::checker::{Evidence, Faults};
+use stepwell_fleet::cluster::Cluster;
+use stepwell_fleet::fleet::Fleet;
+use stepwell_fleet::load::Load;
+use stepwell_fleet::pace::{Deadline, now_micros, pause};
+use stepwell_fleet::process::Setup;
+use stepwell_fleet::storm::{Storm, Tally};
+use stepwell_fleet::{Failure, Result};
+
+/// Workers at any time.
+const N_WORKERS: usize = 4;
+
+/// Runs that are open at any time.
+const N_RUNS: usize = 30;
+
+/// How long everything may take to end once there are no more faults.
+const HEALING: Duration = Duration::from_mins(2);
+
+/// Runs a fleet with faults at random and checks what became of everything.
+#[derive(Parser)]
+struct Arguments {
+    /// How long faults go on.
+    #[arg(long, default_value_t = 1.0)]
+    minutes: f64,
+    /// The seed of all choices; without it another one each time.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The store.
+    #[arg(long, default_value = "postgres")]
+    store: Kind,
+}
+
+#[derive(Clone, Copy, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Postgres,
+    Sqlite,
+}
+
+/// What is printed.
+#[derive(Serialize)]
+struct Report {
+    store: Kind,
+    seed: u64,
+    minutes: f64,
+    runs: usize,
+    tasks: usize,
+    executions: usize,
+    /// Tasks that another worker took over from one that was dead.
+    take_overs: usize,
+    handed_back: usize,
+    #[serde(flatten)]
+    faults: Tally,
+    /// The term of leadership that comes next. Terms only grow, and a crash may leave some out.
+    leader_epoch: u64,
+    violations: Vec<String>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(&Arguments::parse()).await {
+        Ok(report) => {
+            print(&report);
+            if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("chaos: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the report is the output of this program")]
+fn print(report: &Report) {
+    println!("{}", serde_json::to_string(report).expect("it is plain data"));
+}
+
+async fn run(arguments: &Arguments) -> Result<Report> {
+    let seed = arguments.seed.unwrap_or_else(|| now_micros().unsigned_abs());
+    eprintln!("chaos: seed {seed}");
+    let folder = tempfile::Builder::new().prefix("stepwell-chaos-").tempdir()?;
+    let (mut cluster, address) = match arguments.store {
+        Kind::Postgres => {
+            let cluster = Cluster::start().await?;
+            let (url, schema) = (cluster.url(), "stepwell".to_owned());
+            (Some(cluster), Address::Postgres { url, schema })
+        }
+        Kind::Sqlite => (None, Address::Sqlite(folder.path().join("stepwell.db"))),
+    };
+    let setup = Setup::new(worker_program()?, address.clone(), folder.path());
+    let mut fleet = Fleet::start(setup, N_WORKERS).await?;
+    let mut load = Load::connect(&address, "chaos", seed).await?;
+    let span = Duration::from_secs_f64(arguments.minutes * 60.0);
+    let mut storm = Storm::new(&mut fleet, cluster.as_mut(), seed);
+    let (raged, loaded) = tokio::join!(storm.rage(span, show), load.keep_going(N_RUNS, span));
+    let tally = storm.tally;
+    let mut violations: Vec<String> =
+        [raged, loaded].into_iter().filter_map(|done| Some(done.err()?.to_string())).collect();
+    eprintln!("chaos: no more faults, waiting for all ends");
+    violations.extend(load.all_ended(HEALING).await.err().map(|error| error.to_string()));
+    violations.extend(fleet.stop_all().await.err().map(|error| error.to_string()));
+    let store = address.open().await?;
+    let evidence = gather(store.as_ref(), folder.path(), &load).await?;
+    violations.extend(evidence.violations(Faults::Crashes));
+    let counts = evidence.counts();
+    Ok(Report {
+        store: arguments.store,
+        seed,
+        minutes: arguments.minutes,
+        runs: counts.runs,
+        tasks: counts.tasks,
+        executions: counts.executions,
+        take_overs: counts.lost,
+        handed_back: counts.released,
+        faults: tally,
+        leader_epoch: leader_epoch(store.as_ref()).await?,
+        violations,
+    })
+}
+
+async fn gather(store: &dyn Store, folder: &Path, load: &Load) -> Result<Evidence> {
+    eprintln!("chaos: checking");
+    Evidence::gather(store, folder, load.acknowledged().to_vec()).await
+}
+
+fn show(tally: Tally) {
+    let Tally { kills, freezes, stops, server_restarts } = tally;
+    eprintln!(
+        "chaos: {kills} killed, {freezes} frozen, {stops} stopped, {server_restarts} crashes of \
+         the server"
+    );
+}
+
+/// The worker's program lies beside this one.
+fn worker_program() -> Result<PathBuf> {
+    let program = std::env::current_exe()?.with_file_name("fleet-worker");
+    if program.is_file() {
+        return Ok(program);
+    }
+    Err(Failure::of(&program.display().to_string(), "not there: build the whole package"))
+}
+
+/// The next epoch; whoever led has resigned, or has been silent for long enough.
+async fn leader_epoch(store: &dyn Store) -> Result<u64> {
+    let candidate = WorkerId::new("chaos").map_err(|_| Failure("a bad name".to_owned()))?;
+    let deadline = Deadline::after(HEALING);
+    loop {
+        match store.lead(&candidate, Duration::from_secs(1)).await? {
+            Lead::Leading(epoch) => return Ok(epoch.0),
+            Lead::Following if deadline.has_passed() => {
+                return Err(Failure("somebody who is gone still leads".to_owned()));
+            }
+            Lead::Following => pause(Duration::from_millis(100)).await,
+        }
+    }
+}

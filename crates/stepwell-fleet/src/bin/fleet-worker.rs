@@ -1,0 +1,133 @@
+//! A worker process: an ordinary program on `stepwell` that executes the plans of the fleet, and
+//! writes down what it does.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser;
+use stepwell::{Config, Engine, Error, StopReport};
+use stepwell_fleet::address::Address;
+use stepwell_fleet::history::Recorder;
+use stepwell_fleet::pace::{Deadline, pause};
+use stepwell_fleet::process::Word;
+use stepwell_fleet::{Result, plan, promise, workflow};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How long the store may be away while the worker starts.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The signal of a write beyond the limit of file sizes.
+const SIGXFSZ: i32 = 25;
+
+/// Executes the plans of the fleet until it is asked to stop.
+#[derive(Parser)]
+struct Arguments {
+    /// A PostgreSQL server, or the path of a SQLite file.
+    #[arg(long)]
+    store: String,
+    /// The schema on a PostgreSQL server.
+    #[arg(long, default_value = "stepwell")]
+    schema: String,
+    /// Where to write down what was done.
+    #[arg(long)]
+    folder: PathBuf,
+    /// The worker's id.
+    #[arg(long)]
+    name: String,
+    #[arg(long, default_value_t = 8)]
+    slots: usize,
+    #[arg(long, default_value_t = 30_000)]
+    lease_ms: u64,
+    #[arg(long, default_value_t = 6_000)]
+    leader_ttl_ms: u64,
+    #[arg(long, default_value_t = 30_000)]
+    grace_ms: u64,
+    #[arg(long, default_value_t = 3)]
+    crash_limit: u32,
+    /// Start runs as well, one after the other.
+    #[arg(long)]
+    starts_runs: bool,
+}
+
+#[tokio::main]
+async fn main() -> std::process::ExitCode {
+    end_with_parent();
+    match run(Arguments::parse()).await {
+        // A blocking step that does not return must not hold up the end of the process.
+        Ok(()) => std::process::exit(0),
+        Err(error) => {
+            eprintln!("fleet-worker: {error}");
+            std::process::exit(1)
+        }
+    }
+}
+
+async fn run(arguments: Arguments) -> Result<()> {
+    let mut asked_to_stop = signal(SignalKind::terminate())?;
+    // Without a handler a write beyond the limit would kill the process instead of failing.
+    let _handled = signal(SignalKind::from_raw(SIGXFSZ))?;
+    let engine = start(&arguments).await?;
+    say(&Word::Ready);
+    if arguments.starts_runs {
+        tokio::select! {
+            _ = asked_to_stop.recv() => {}
+            ended = promise::keep_starting(&engine, &arguments.folder, &arguments.name) => ended?,
+        }
+    } else {
+        asked_to_stop.recv().await;
+    }
+    let report = engine.stop(Duration::from_millis(arguments.grace_ms)).await;
+    let StopReport { n_drained, n_handed_back, n_still_running } = report;
+    say(&Word::Stopped { n_drained, n_handed_back, n_still_running });
+    Ok(())
+}
+
+/// Starts the engine; a store that is away for a moment is waited for.
+async fn start(arguments: &Arguments) -> Result<Engine> {
+    let address = Address::parse(&arguments.store, &arguments.schema);
+    let recorder = Arc::new(Recorder::open(&arguments.folder, &arguments.name)?);
+    let deadline = Deadline::after(PATIENCE);
+    loop {
+        let builder = address.builder().await?.state(Arc::clone(&recorder));
+        let mut builder = builder.worker_id(&arguments.name).config(config(arguments));
+        for plan in plan::all() {
+            workflow::register(&mut builder, &plan);
+        }
+        match builder.start().await {
+            Ok(engine) => return Ok(engine),
+            Err(Error::Unavailable { .. }) if !deadline.has_passed() => {
+                pause(Duration::from_millis(50)).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn config(arguments: &Arguments) -> Config {
+    let lease = Duration::from_millis(arguments.lease_ms);
+    Config {
+        slots: arguments.slots,
+        lease,
+        heartbeat_interval: lease / 3,
+        leader_ttl: Duration::from_millis(arguments.leader_ttl_ms),
+        crash_limit: arguments.crash_limit,
+        ..Config::default()
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "its words to the process that started it")]
+fn say(word: &Word) {
+    println!("{}", serde_json::to_string(word).expect("it is plain data"));
+}
+
+/// Ends the process when the one that started it is gone: a test that was killed cleans up
+/// nothing. Its end of the pipe is closed by the system.
+#[expect(clippy::disallowed_methods, reason = "the thread waits in a read for the whole time")]
+fn end_with_parent() {
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(3);
+    });
+}

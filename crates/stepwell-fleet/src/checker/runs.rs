@@ -1,0 +1,52 @@
+//! Runs: none is lost, each ended, and its steps left what its plan and input say.
+
+use std::collections::BTreeSet;
+
+use stepwell::core::run::{RunStatus, TaskState};
+
+use super::{Evidence, Story};
+use crate::expected;
+use crate::plan::StepPlan;
+
+/// S1: every acknowledged start exists.
+pub(super) fn lost_starts(evidence: &Evidence) -> Vec<String> {
+    let stored: BTreeSet<&str> =
+        evidence.dump.runs.values().map(|log| log.run.id.as_str()).collect();
+    let lost = evidence.acknowledged.iter().filter(|id| !stored.contains(id.as_str()));
+    lost.map(|id| format!("the start of run {id} was acknowledged and is lost")).collect()
+}
+
+/// S7, S16: the run completed, and every step ended as it must, with the output it must have.
+pub(super) fn check(story: &Story<'_>) -> Vec<String> {
+    let mut findings = Vec::new();
+    let status = story.log.run.status;
+    if status != RunStatus::Completed {
+        let failure = &story.log.run.failure;
+        findings.push(format!("it is {status} instead of COMPLETED: {failure:?}"));
+    }
+    let outputs = expected::outputs(story.plan, story.input);
+    for (place, expected) in outputs.iter().enumerate() {
+        let name = StepPlan::name(place);
+        let state = if expected.is_some() { TaskState::Completed } else { TaskState::Skipped };
+        let actual = story.state(&name);
+        if actual != Some(state) {
+            findings.push(format!("step {name} is {actual:?}, it should be {state}"));
+        }
+        let output = story.outputs.get(name.as_str()).copied();
+        if output != *expected {
+            findings.push(format!("step {name} left {output:?}, it should be {expected:?}"));
+        }
+        findings.extend(nap_wrong(story, place));
+    }
+    findings
+}
+
+/// A sleep ends as the step before it did: it was slept, or it is skipped.
+fn nap_wrong(story: &Story<'_>, place: usize) -> Option<String> {
+    let step = &story.plan.steps[place];
+    step.nap?;
+    let parent = story.state(&StepPlan::name(step.parents[0]))?;
+    let name = StepPlan::nap_name(place);
+    let actual = story.state(&name);
+    (actual != Some(parent)).then(|| format!("sleep {name} is {actual:?}, it should be {parent}"))
+}

@@ -1,0 +1,192 @@
+//! A private PostgreSQL cluster that keeps its promises (`fsync` is on) and can be crashed.
+//!
+//! `cargo xtask test` has a cluster of its own, which is fast and forgets on a crash; this one is
+//! for tests in which the server dies. It refuses to run as root, so root hands it to an
+//! unprivileged user.
+
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use std::{env, fs};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::pace::until;
+use crate::{Failure, Result};
+
+/// How long a server may take to start; recovery included.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How a server is taken down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// SIGQUIT: no checkpoint, connections are cut.
+    Immediate,
+    /// SIGKILL of the postmaster: its children are left to notice.
+    Kill,
+}
+
+/// A running cluster; it ends and is removed when this is dropped.
+#[derive(Debug)]
+pub struct Cluster {
+    folder: TempDir,
+    programs: PathBuf,
+    user: Option<User>,
+    server: Child,
+}
+
+/// A user without rights of its own.
+#[derive(Clone, Copy, Debug)]
+struct User {
+    uid: u32,
+    gid: u32,
+}
+
+impl Cluster {
+    /// Makes a cluster and starts it.
+    ///
+    /// # Errors
+    /// If there is no PostgreSQL on this machine, or it does not start.
+    pub async fn start() -> Result<Self> {
+        let missing = || Failure("no PostgreSQL server is installed (14 or later)".to_owned());
+        let programs = find_programs().ok_or_else(missing)?;
+        let user = unprivileged_user()?;
+        let folder = tempfile::Builder::new().prefix("stepwell-fleet-").tempdir()?;
+        if let Some(user) = user {
+            chown(folder.path(), Some(user.uid), Some(user.gid))?;
+        }
+        initialise(&programs, folder.path(), user)?;
+        let server = serve(&programs, folder.path(), user)?;
+        let mut cluster = Self { folder, programs, user, server };
+        cluster.wait_until_up().await?;
+        Ok(cluster)
+    }
+
+    /// How a client connects to it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("host={} user=stepwell dbname=postgres", self.folder.path().display())
+    }
+
+    /// Crashes the server and starts it again; it answers when this returns.
+    ///
+    /// # Errors
+    /// If it does not come back.
+    pub async fn restart_after(&mut self, crash: Crash) -> Result<()> {
+        let signal = match crash {
+            Crash::Immediate => Signal::QUIT,
+            Crash::Kill => Signal::KILL,
+        };
+        kill_process(Pid::from_child(&self.server), signal)
+            .map_err(|error| Failure::of("crash the server", error))?;
+        let server = &mut self.server;
+        until("end of the server", PATIENCE, || Ok(server.try_wait()?)).await?;
+        self.server = serve(&self.programs, self.folder.path(), self.user)?;
+        self.wait_until_up().await
+    }
+
+    async fn wait_until_up(&mut self) -> Result<()> {
+        let (programs, folder) = (self.programs.clone(), self.folder.path().to_owned());
+        let (user, server) = (self.user, &mut self.server);
+        let up = until("start of the server", PATIENCE, || {
+            // A postmaster that was killed leaves children behind for a moment. As long as they
+            // hold its memory a new one refuses to start, so it is tried again.
+            if server.try_wait()?.is_some() {
+                *server = serve(&programs, &folder, user)?;
+            }
+            let mut ready = Command::new(programs.join("pg_isready"));
+            let ready = ready.arg("-q").arg("-h").arg(&folder).status();
+            Ok(ready.is_ok_and(|status| status.success()).then_some(()))
+        });
+        let up = up.await;
+        let log = || fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        up.map_err(|error| Failure(format!("{error}\n{}", log())))
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // An immediate shutdown takes the children along; the files are thrown away.
+        let _ = kill_process(Pid::from_child(&self.server), Signal::QUIT);
+        let _ = self.server.wait();
+    }
+}
+
+/// The folder of the newest server there is.
+fn find_programs() -> Option<PathBuf> {
+    let told = Command::new("pg_config").arg("--bindir").output().ok();
+    let told = told.and_then(|output| String::from_utf8(output.stdout).ok());
+    let mut folders: Vec<PathBuf> = told.iter().map(|text| PathBuf::from(text.trim())).collect();
+    let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut debian: Vec<PathBuf> = debian.map(|entry| entry.path().join("bin")).collect();
+    debian.sort();
+    folders.extend(debian.into_iter().rev());
+    folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+    folders.into_iter().find(|folder| folder.join("initdb").is_file())
+}
+
+/// Whom root hands the server to; `None` for anybody else.
+fn unprivileged_user() -> Result<Option<User>> {
+    if fs::metadata("/proc/self")?.uid() != 0 {
+        return Ok(None);
+    }
+    let users = fs::read_to_string("/etc/passwd")?;
+    let find = |name: &str| users.lines().find_map(|line| user(line, name));
+    let missing = || Failure("there is no user to run PostgreSQL as".to_owned());
+    find("postgres").or_else(|| find("nobody")).map(Some).ok_or_else(missing)
+}
+
+/// One line of the list of users, if it is about this one.
+fn user(line: &str, name: &str) -> Option<User> {
+    let mut fields = line.split(':');
+    if fields.next()? != name {
+        return None;
+    }
+    let uid = fields.nth(1)?.parse().ok()?;
+    Some(User { uid, gid: fields.next()?.parse().ok()? })
+}
+
+fn command(program: PathBuf, user: Option<User>) -> Command {
+    let mut command = Command::new(program);
+    // The caller's folder may be closed to the other user.
+    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null());
+    if let Some(user) = user {
+        command.uid(user.uid).gid(user.gid);
+    }
+    command
+}
+
+fn initialise(programs: &Path, folder: &Path, user: Option<User>) -> Result<()> {
+    let mut initdb = command(programs.join("initdb"), user);
+    initdb.args(["--auth=trust", "--username=stepwell", "--encoding=UTF8", "--locale=C"]);
+    let made = initdb.args(["--no-sync", "--pgdata"]).arg(folder.join("data")).status()?;
+    if !made.success() {
+        return Err(Failure("initdb could not make a cluster".to_owned()));
+    }
+    Ok(())
+}
+
+fn serve(programs: &Path, folder: &Path, user: Option<User>) -> Result<Child> {
+    let log = fs::File::options().create(true).append(true).open(folder.join("log"))?;
+    let mut server = command(programs.join("postgres"), user);
+    server.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
+    for setting in ["listen_addresses=", "fsync=on", "max_connections=200"] {
+        server.arg("-c").arg(setting);
+    }
+    Ok(server.stderr(log).spawn()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_read_from_its_line() {
+        let found = user("postgres:x:101:104::/var/lib/postgresql:/bin/bash", "postgres");
+        assert_eq!(found.map(|user| (user.uid, user.gid)), Some((101, 104)));
+        assert!(user("postgres2:x:1:2::/:/bin/sh", "postgres").is_none());
+    }
+}

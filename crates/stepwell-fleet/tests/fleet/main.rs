@@ -1,0 +1,9 @@
+//! Real processes on real databases: what is promised holds when they die, stall and restart.
+
+mod crashes;
+mod server;
+mod sharing;
+mod shutdown;
+mod sqlite_disk;
+mod sqlite_kills;
+mod support;

@@ -1,0 +1,51 @@
+//! The database server dies under load.
+
+use std::path::Path;
+
+use stepwell_fleet::address::Address;
+use stepwell_fleet::checker::Faults;
+use stepwell_fleet::cluster::{Cluster, Crash};
+use stepwell_fleet::history::{self, Line, Mark};
+use stepwell_fleet::pace::until;
+use stepwell_fleet::{Failure, Result};
+use tempfile::TempDir;
+
+use crate::support::{PATIENCE, Scene};
+
+/// Executions that end between two crashes.
+const N_BETWEEN: usize = 40;
+
+const CRASHES: [Crash; 5] =
+    [Crash::Immediate, Crash::Kill, Crash::Immediate, Crash::Kill, Crash::Kill];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_acknowledged_is_lost_when_the_server_crashes_five_times() {
+    // R5, FB1, FA8, S1
+    let mut cluster = Cluster::start().await.expect("the server starts");
+    let address = Address::Postgres { url: cluster.url(), schema: "stepwell".to_owned() };
+    let scene = Scene::at(address, TempDir::new().expect("there is room for files"));
+    let mut fleet = scene.fleet(3).await;
+    let mut load = scene.load().await;
+    let crash = async {
+        for crash in CRASHES {
+            let n_before = n_done(scene.folder())?;
+            let work = || Ok((n_done(scene.folder())? >= n_before + N_BETWEEN).then_some(()));
+            until("work between two crashes", PATIENCE, work).await?;
+            cluster.restart_after(crash).await?;
+        }
+        Ok::<(), Failure>(())
+    };
+    let crashed = tokio::select! {
+        crashed = crash => crashed,
+        loaded = load.keep_going(20, 10 * PATIENCE) => loaded,
+    };
+    crashed.expect("work goes on and the server comes back each time");
+    assert_eq!(fleet.deserters().expect("the system tells"), Vec::<String>::new());
+    scene.end(load, fleet, Faults::Crashes).await;
+}
+
+/// How many executions have ended.
+fn n_done(folder: &Path) -> Result<usize> {
+    let is_end = |line: &Line| !matches!(line.mark, Mark::Began(_));
+    Ok(history::read(folder)?.iter().filter(|line| is_end(line)).count())
+}
