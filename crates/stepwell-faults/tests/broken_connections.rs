@@ -275,12 +275,32 @@ async fn wake_ups_come_back_after_the_listening_connection_was_cut() {
 #[tokio::test(flavor = "multi_thread")]
 async fn engines_behind_a_transaction_pooler_do_their_work_by_polling() {
     // FC3
+    behind_a_pooler(PreparedStatements::Kept, |options, _| options.poll_only()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn engines_that_know_of_the_pooler_leave_nothing_behind_on_its_connections() {
+    // FC3
+    behind_a_pooler(PreparedStatements::LeftBehind, |options, _| options.pooled()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn engines_behind_a_pooler_wake_and_lead_by_a_direct_way() {
+    // FC3
+    let direct = |options: PostgresOptions, url: &str| options.direct(url);
+    behind_a_pooler(PreparedStatements::LeftBehind, direct).await;
+}
+
+async fn behind_a_pooler(
+    statements: PreparedStatements,
+    choose: impl Fn(PostgresOptions, &str) -> PostgresOptions,
+) {
     const N_RUNS: u32 = 40;
     let database = OwnDatabase::make(&server()).await;
     let journal = Journal::new(1_000);
-    let pooler = Pooler::to(database.url(), 3, PreparedStatements::Kept).await;
+    let pooler = Pooler::to(database.url(), 3, statements).await;
     let behind = async || {
-        let options = PostgresOptions::new(pooler.url()).poll_only();
+        let options = choose(PostgresOptions::new(pooler.url()), database.url());
         PostgresStore::connect_with(options).await.expect("the server answers")
     };
     let lease = Duration::from_secs(30);

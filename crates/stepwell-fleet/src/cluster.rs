@@ -4,7 +4,7 @@
 //! for tests in which the server dies. It refuses to run as root, so root hands it to an
 //! unprivileged user.
 
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,6 +19,9 @@ use crate::{Failure, Result};
 
 /// How long a server may take to start; recovery included.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Unless a test needs another one; without a network it only names the socket.
+const PORT: u16 = 5432;
 
 /// How a server is taken down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,17 @@ pub struct Cluster {
     programs: PathBuf,
     user: Option<User>,
     server: Child,
+    settings: Vec<String>,
+    port: u16,
+}
+
+/// What a server shows to those who connect over the network.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'p> {
+    /// Its certificate.
+    pub certificate: &'p Path,
+    /// The key that belongs to it.
+    pub key: &'p Path,
 }
 
 /// A user without rights of its own.
@@ -51,6 +65,20 @@ impl Cluster {
     /// # Errors
     /// If there is no PostgreSQL on this machine, or it does not start.
     pub async fn start() -> Result<Self> {
+        Self::start_with(None, "").await
+    }
+
+    /// Makes a cluster that can be reached on a port of this machine as well: encrypted if the
+    /// client asks for it, and only with a password.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_guarded(identity: Identity<'_>, port: u16) -> Result<Self> {
+        let guarded = Some((identity, port));
+        Self::start_with(guarded, "host all all 127.0.0.1/32 scram-sha-256\n").await
+    }
+
+    async fn start_with(guarded: Option<(Identity<'_>, u16)>, rules: &str) -> Result<Self> {
         let missing = || Failure("no PostgreSQL server is installed (14 or later)".to_owned());
         let programs = find_programs().ok_or_else(missing)?;
         let user = unprivileged_user()?;
@@ -59,8 +87,16 @@ impl Cluster {
             chown(folder.path(), Some(user.uid), Some(user.gid))?;
         }
         initialise(&programs, folder.path(), user)?;
-        let server = serve(&programs, folder.path(), user)?;
-        let mut cluster = Self { folder, programs, user, server };
+        let mut settings = vec!["listen_addresses=".to_owned()];
+        let port = guarded.map_or(PORT, |(_, port)| port);
+        if let Some((identity, _)) = guarded {
+            settings = guard(folder.path(), user, identity)?;
+            let rules = format!("local all all trust\n{rules}");
+            fs::write(folder.path().join("data").join("pg_hba.conf"), rules)?;
+        }
+        settings.push(format!("port={port}"));
+        let server = serve(&programs, folder.path(), user, &settings)?;
+        let mut cluster = Self { folder, programs, user, server, settings, port };
         cluster.wait_until_up().await?;
         Ok(cluster)
     }
@@ -68,7 +104,8 @@ impl Cluster {
     /// How a client connects to it.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("host={} user=stepwell dbname=postgres", self.folder.path().display())
+        let (folder, port) = (self.folder.path().display(), self.port);
+        format!("host={folder} port={port} user=stepwell dbname=postgres")
     }
 
     /// Crashes the server and starts it again; it answers when this returns.
@@ -84,21 +121,22 @@ impl Cluster {
             .map_err(|error| Failure::of("crash the server", error))?;
         let server = &mut self.server;
         until("end of the server", PATIENCE, || Ok(server.try_wait()?)).await?;
-        self.server = serve(&self.programs, self.folder.path(), self.user)?;
+        self.server = serve(&self.programs, self.folder.path(), self.user, &self.settings)?;
         self.wait_until_up().await
     }
 
     async fn wait_until_up(&mut self) -> Result<()> {
         let (programs, folder) = (self.programs.clone(), self.folder.path().to_owned());
-        let (user, server) = (self.user, &mut self.server);
+        let (user, server, settings) = (self.user, &mut self.server, &self.settings);
+        let port = self.port.to_string();
         let up = until("start of the server", PATIENCE, || {
             // A postmaster that was killed leaves children behind for a moment. As long as they
             // hold its memory a new one refuses to start, so it is tried again.
             if server.try_wait()?.is_some() {
-                *server = serve(&programs, &folder, user)?;
+                *server = serve(&programs, &folder, user, settings)?;
             }
             let mut ready = Command::new(programs.join("pg_isready"));
-            let ready = ready.arg("-q").arg("-h").arg(&folder).status();
+            let ready = ready.arg("-q").arg("-h").arg(&folder).args(["-p", &port]).status();
             Ok(ready.is_ok_and(|status| status.success()).then_some(()))
         });
         let up = up.await;
@@ -169,11 +207,35 @@ fn initialise(programs: &Path, folder: &Path, user: Option<User>) -> Result<()> 
     Ok(())
 }
 
-fn serve(programs: &Path, folder: &Path, user: Option<User>) -> Result<Child> {
+/// Lays certificate and key where the server may read them, and says how to use them.
+fn guard(folder: &Path, user: Option<User>, identity: Identity<'_>) -> Result<Vec<String>> {
+    let mut settings = vec![
+        "listen_addresses=127.0.0.1".to_owned(),
+        "ssl=on".to_owned(),
+        "password_encryption=scram-sha-256".to_owned(),
+    ];
+    let files = [("ssl_cert_file", identity.certificate), ("ssl_key_file", identity.key)];
+    for (setting, source) in files {
+        let path = folder.join(setting);
+        fs::copy(source, &path)?;
+        // The server refuses a key that others can read.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        if let Some(user) = user {
+            chown(&path, Some(user.uid), Some(user.gid))?;
+        }
+        settings.push(format!("{setting}={}", path.display()));
+    }
+    Ok(settings)
+}
+
+fn serve(programs: &Path, folder: &Path, user: Option<User>, settings: &[String]) -> Result<Child> {
     let log = fs::File::options().create(true).append(true).open(folder.join("log"))?;
     let mut server = command(programs.join("postgres"), user);
     server.arg("-D").arg(folder.join("data")).arg("-k").arg(folder);
-    for setting in ["listen_addresses=", "fsync=on", "max_connections=200"] {
+    for setting in ["fsync=on", "max_connections=200"] {
+        server.arg("-c").arg(setting);
+    }
+    for setting in settings {
         server.arg("-c").arg(setting);
     }
     Ok(server.stderr(log).spawn()?)

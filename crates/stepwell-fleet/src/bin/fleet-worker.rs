@@ -65,18 +65,19 @@ async fn main() -> std::process::ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<()> {
-    let mut asked_to_stop = signal(SignalKind::terminate())?;
+    let asked_to_stop = stepwell::shutdown_signal();
+    tokio::pin!(asked_to_stop);
     // Without a handler a write beyond the limit would kill the process instead of failing.
     let _handled = signal(SignalKind::from_raw(SIGXFSZ))?;
     let engine = start(&arguments).await?;
     say(&Word::Ready);
     if arguments.starts_runs {
         tokio::select! {
-            _ = asked_to_stop.recv() => {}
+            () = &mut asked_to_stop => {}
             ended = promise::keep_starting(&engine, &arguments.folder, &arguments.name) => ended?,
         }
     } else {
-        asked_to_stop.recv().await;
+        asked_to_stop.await;
     }
     let report = engine.stop(Duration::from_millis(arguments.grace_ms)).await;
     let StopReport { n_drained, n_handed_back, n_still_running } = report;

@@ -2,7 +2,7 @@
 //! program knows.
 
 use stepwell_core::code::Code;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Transaction};
 
 use super::open::Failed;
 use super::pool::in_schema;
@@ -19,14 +19,13 @@ pub(super) fn version_known() -> usize {
     MIGRATIONS.len()
 }
 
-/// Looks which version a schema has, and brings it up to date if `migrates` says so. A schema
-/// that is up to date is only read.
+/// Brings a schema of the version `applied` up to date, if `migrates` says so.
 pub(super) async fn migrate(
     client: &mut Client,
     schema: &str,
+    applied: usize,
     migrates: bool,
 ) -> Result<(), Failed> {
-    let applied = version_applied(client, schema).await?;
     check_not_newer(applied, schema)?;
     if applied == version_known() {
         return Ok(());
@@ -67,8 +66,9 @@ pub(super) fn script(schema: &str, applied: usize) -> String {
     script
 }
 
-async fn version_applied(
-    client: &impl tokio_postgres::GenericClient,
+/// The version a schema has; 0 if it is not there.
+pub(super) async fn version_applied(
+    client: &Transaction<'_>,
     schema: &str,
 ) -> Result<usize, Failed> {
     let exists = "select 1 from pg_class c join pg_namespace n on n.oid = c.relnamespace \

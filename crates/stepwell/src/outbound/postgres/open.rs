@@ -9,7 +9,7 @@ use std::time::Duration;
 use stepwell_core::code::Code;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config};
+use tokio_postgres::{Config, Transaction};
 
 use super::connect::{Connector, Driver, Role};
 use super::options::PostgresOptions;
@@ -131,15 +131,19 @@ async fn prepare(
     options: &PostgresOptions,
 ) -> Result<(), Failed> {
     let (mut client, driven) = driver.connect(connector).await?;
-    check_server(&client).await?;
-    migrate::migrate(&mut client, &options.schema, options.migrates).await?;
+    // A pooler may give every transaction another connection, so what is asked is asked in one.
+    let look = client.transaction().await?;
+    check_server(&look).await?;
+    let applied = migrate::version_applied(&look, &options.schema).await?;
+    look.commit().await?;
+    migrate::migrate(&mut client, &options.schema, applied, options.migrates).await?;
     drop(client);
     // The connection says goodbye before the next one is made.
     let _ = driven.await;
     Ok(())
 }
 
-async fn check_server(client: &Client) -> Result<(), Failed> {
+async fn check_server(client: &Transaction<'_>) -> Result<(), Failed> {
     let ask = "select current_setting('server_version_num')::int, pg_is_in_recovery(), \
                current_setting('transaction_read_only')::bool";
     let row = client.query_one(ask, &[]).await?;

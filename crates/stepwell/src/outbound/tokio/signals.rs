@@ -1,29 +1,48 @@
+use std::future::Future;
+
 use tokio::signal::ctrl_c;
 
 /// Waits until the process is told to end: by SIGTERM, as service managers and orchestrators
 /// send it, or by Ctrl-C. Made for [`Engine::stop_when`](crate::Engine::stop_when).
 ///
-/// From then on a second Ctrl-C ends the process at once, as whoever presses it twice expects.
-/// Nothing is lost by that: what was running is executed again elsewhere.
-pub async fn shutdown_signal() {
-    told_to_end().await;
-    #[expect(clippy::disallowed_methods, reason = "the second signal comes beside the stop")]
-    drop(tokio::spawn(async {
-        if ctrl_c().await.is_ok() {
-            std::process::exit(INTERRUPTED);
+/// SIGTERM is caught from the call on, not only from the first wait. After the first signal a
+/// Ctrl-C ends the process at once, as whoever presses it twice expects. Nothing is lost by that:
+/// what was running is executed again elsewhere.
+///
+/// # Panics
+/// When it is called outside of a tokio runtime.
+pub fn shutdown_signal() -> impl Future<Output = ()> + Send {
+    let terminated = termination();
+    async {
+        tokio::select! {
+            () = terminated => {}
+            () = pressed() => {}
         }
-    }));
+        #[expect(clippy::disallowed_methods, reason = "the second signal comes beside the stop")]
+        drop(tokio::spawn(async {
+            pressed().await;
+            std::process::exit(INTERRUPTED);
+        }));
+    }
 }
 
 /// What a shell says of a process that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
+async fn pressed() {
+    if let Err(error) = ctrl_c().await {
+        tracing::warn!(%error, "Ctrl-C cannot be waited for");
+        std::future::pending::<()>().await;
+    }
+}
+
 #[cfg(unix)]
-async fn told_to_end() {
+fn termination() -> impl Future<Output = ()> + Send {
     use tokio::signal::unix::{SignalKind, signal};
 
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
+    let terminated = signal(SignalKind::terminate());
+    async {
+        match terminated {
             Ok(mut terminated) => drop(terminated.recv().await),
             // Without a handler SIGTERM ends the process by itself.
             Err(error) => {
@@ -31,21 +50,10 @@ async fn told_to_end() {
                 std::future::pending::<()>().await;
             }
         }
-    };
-    tokio::select! {
-        () = terminated => {}
-        pressed = ctrl_c() => {
-            if let Err(error) = pressed {
-                tracing::warn!(%error, "Ctrl-C cannot be waited for");
-            }
-        }
     }
 }
 
 #[cfg(not(unix))]
-async fn told_to_end() {
-    if let Err(error) = ctrl_c().await {
-        tracing::warn!(%error, "Ctrl-C cannot be waited for");
-        std::future::pending::<()>().await;
-    }
+fn termination() -> impl Future<Output = ()> + Send {
+    std::future::pending()
 }
