@@ -1,8 +1,8 @@
 //! The project's own commands, run as `cargo xtask <command>`.
 //!
 //! They are Rust and not shell so that they run wherever the project builds. Each command is one
-//! file and one row of [`COMMANDS`]. The crate has no dependencies, because every fresh clone and
-//! every build server compiles it before anything else.
+//! file and one row of [`COMMANDS`]. The crate depends on nothing from outside, because every
+//! fresh clone and every build server compiles it before anything else.
 
 mod cargo;
 mod chaos;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::Failure;
 use crate::cargo::{Step, has_subcommand, run_steps_with};
-use crate::postgres::{Cluster, URL_VARIABLE};
+use crate::postgres::{self, URL_VARIABLE};
 
 const NEXTEST: Step = Step::new("nextest run --workspace --all-features --no-fail-fast");
 const BUILT_IN: Step = Step::new("test --workspace --all-features --lib --bins --tests --examples");
@@ -19,7 +19,7 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
     if env::var_os(URL_VARIABLE).is_some() {
         return run_tests(root, &[]);
     }
-    let cluster = Cluster::start()?;
+    let cluster = postgres::start()?;
     run_tests(root, &[(URL_VARIABLE, cluster.url())])
 }
 

@@ -7,13 +7,16 @@ use std::time::Duration;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use jiff::SignedDuration;
 
+use crate::bench::Scenario;
+
 const EXAMPLES: &str = "\
 Examples:
   stepwell demo                 watch a few orders go through a workflow
   stepwell demo --orders 50     the same with a crowd
   stepwell explain              list all error codes
   stepwell explain SW0007       what an error means and how to mend it
-  stepwell migrate --print      the SQL that makes the tables in PostgreSQL";
+  stepwell migrate --print      the SQL that makes the tables in PostgreSQL
+  stepwell bench                measure how fast the stores are here";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
@@ -31,6 +34,17 @@ Examples:
   stepwell migrate --store postgres://owner@db.example.com/shop
   stepwell migrate --store shop.db
   stepwell migrate --print | psql postgres://owner@db.example.com/shop";
+
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  stepwell bench
+  stepwell bench --store sqlite --scenario one --scenario latency
+  stepwell bench --store postgres --scenario depth --runs 10000
+  stepwell bench --store postgres --url postgres://owner@db.example.com/scratch
+  stepwell bench --json | jq '.parts[] | {part, tasks_per_second}'
+
+Build with --release: figures of a debug build say nothing. SQLite files and the
+private PostgreSQL lie in the folder for temporary files (TMPDIR).";
 
 /// Durable workflows as typed DAGs: they survive crashes, deploys and long waits.
 #[derive(Debug, Parser)]
@@ -57,6 +71,14 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Make the tables of a store, or bring them up to date
     Migrate(MigrateArgs),
+    /// Measure throughput, latency and cost, and compare with hand-written statements
+    Bench(BenchArgs),
+    /// One scenario of `bench`, in a process of its own
+    #[command(hide = true)]
+    BenchScenario(BenchScenarioArgs),
+    /// A worker process of `bench`
+    #[command(hide = true)]
+    BenchWorker(BenchWorkerArgs),
 }
 
 /// When to use colours.
@@ -111,6 +133,75 @@ pub(crate) struct MigrateArgs {
     /// The version the schema has; only what it lacks is printed
     #[arg(long, value_name = "N", default_value_t = 0, requires = "print")]
     pub(crate) from_version: usize,
+}
+
+/// Options of `stepwell bench`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = BENCH_EXAMPLES)]
+pub(crate) struct BenchArgs {
+    /// A store to measure; may be given several times
+    #[arg(long, value_name = "STORE", default_value = "all")]
+    pub(crate) store: Vec<StoreChoice>,
+
+    /// A scenario to measure; may be given several times. Default: all that take seconds
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scenario: Vec<Scenario>,
+
+    /// A PostgreSQL server to measure; without it a private one is started, with fsync on
+    #[arg(long, value_name = "URL", hide_env_values = true)]
+    pub(crate) url: Option<String>,
+
+    /// The schema to work in; it must not be there before, and is dropped afterwards
+    #[arg(long, value_name = "NAME", default_value = "stepwell_bench")]
+    pub(crate) schema: String,
+
+    /// How many runs (or sleeps, or queued tasks), instead of what each scenario has
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) runs: Option<u32>,
+}
+
+/// One scenario on one store. The PostgreSQL server is there already.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct BenchScenarioArgs {
+    #[arg(long)]
+    pub(crate) store: StoreChoice,
+
+    #[arg(long)]
+    pub(crate) scenario: Scenario,
+
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+
+    #[arg(long)]
+    pub(crate) schema: String,
+
+    #[arg(long)]
+    pub(crate) runs: Option<u32>,
+
+    /// Whether a person watches the process that started this one
+    #[arg(long)]
+    pub(crate) watched: bool,
+}
+
+/// Where a worker process of `bench` finds its store.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct BenchWorkerArgs {
+    /// The store: a PostgreSQL URL, or the path of a SQLite file
+    #[arg(long)]
+    pub(crate) store: String,
+
+    /// The PostgreSQL schema that holds the tables
+    #[arg(long)]
+    pub(crate) schema: String,
+}
+
+/// Which stores to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StoreChoice {
+    Memory,
+    Sqlite,
+    Postgres,
+    All,
 }
 
 /// More orders than this would only scroll by.

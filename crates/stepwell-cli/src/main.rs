@@ -1,6 +1,7 @@
 //! The binary `stepwell`.
 
 mod args;
+mod bench;
 mod commands;
 mod output;
 mod store;

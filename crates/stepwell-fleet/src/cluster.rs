@@ -4,14 +4,15 @@
 //! for tests in which the server dies. It refuses to run as root, so root hands it to an
 //! unprivileged user.
 
+use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use std::{env, fs};
 
 use rustix::process::{Pid, Signal, kill_process};
+use stepwell_cluster::find_programs;
 use tempfile::TempDir;
 
 use crate::pace::until;
@@ -151,19 +152,6 @@ impl Drop for Cluster {
         let _ = kill_process(Pid::from_child(&self.server), Signal::QUIT);
         let _ = self.server.wait();
     }
-}
-
-/// The folder of the newest server there is.
-fn find_programs() -> Option<PathBuf> {
-    let told = Command::new("pg_config").arg("--bindir").output().ok();
-    let told = told.and_then(|output| String::from_utf8(output.stdout).ok());
-    let mut folders: Vec<PathBuf> = told.iter().map(|text| PathBuf::from(text.trim())).collect();
-    let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut debian: Vec<PathBuf> = debian.map(|entry| entry.path().join("bin")).collect();
-    debian.sort();
-    folders.extend(debian.into_iter().rev());
-    folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
-    folders.into_iter().find(|folder| folder.join("initdb").is_file())
 }
 
 /// Whom root hands the server to; `None` for anybody else.

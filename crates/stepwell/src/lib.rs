@@ -25,7 +25,7 @@ pub use outbound::postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use outbound::sqlite::{SqliteOptions, SqliteStore};
 pub use outbound::tokio::shutdown_signal;
-pub use ports::{RunFilter, RunPage, TenantSettings, TenantView};
+pub use ports::{RunFilter, RunPage, TenantSettings, TenantView, Traffic};
 pub use stepwell_core as core;
 pub use stepwell_core::code::Code;
 pub use stepwell_core::decide::CancelAnswer;

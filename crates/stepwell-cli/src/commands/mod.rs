@@ -14,11 +14,12 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Args, Command};
+use crate::bench;
 use crate::output::{self, Output};
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
-enum Failure {
+pub(crate) enum Failure {
     /// The user asked for something that is not there.
     Usage { message: String, hint: &'static str },
     /// The engine refused or failed.
@@ -44,6 +45,9 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Demo(demo) => demo::run(&demo, output),
         Command::Explain(explain) => explain::run(&explain, output),
         Command::Migrate(migrate) => migrate::run(&migrate, output),
+        Command::Bench(bench) => bench::run(&bench, output),
+        Command::BenchScenario(scenario) => bench::run_apart(&scenario),
+        Command::BenchWorker(worker) => bench::work(&worker),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -84,6 +88,12 @@ impl Failure {
 impl From<stepwell::Error> for Failure {
     fn from(error: stepwell::Error) -> Self {
         Self::Engine(error)
+    }
+}
+
+impl From<stepwell::ports::StoreError> for Failure {
+    fn from(error: stepwell::ports::StoreError) -> Self {
+        Self::Engine(error.into())
     }
 }
 

@@ -20,6 +20,7 @@ mod spawner;
 mod starts;
 mod tenants;
 mod timers;
+mod traffic;
 mod workers;
 
 use std::sync::Arc;
@@ -43,6 +44,9 @@ pub(crate) use starts::KnownRun;
 pub use starts::{StartAnswer, StartRequest, Starts};
 pub use tenants::{TenantSettings, TenantView, Tenants};
 pub use timers::{FiredTimers, Timers};
+pub use traffic::Traffic;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) use traffic::TrafficCounter;
 pub use workers::{HeartbeatAnswer, ReapRequest, Reaped, WorkerRegistration, Workers};
 
 /// A store: everything durable that the engine needs, whichever database holds it.

@@ -41,7 +41,7 @@ pub use options::PostgresOptions;
 use pool::Pool;
 use transaction::{DefinitionCache, Transaction};
 
-use crate::ports::{HintSender, Hints, Store, StoreError};
+use crate::ports::{HintSender, Hints, Store, StoreError, Traffic, TrafficCounter};
 
 /// A store in a PostgreSQL schema. Clones share one pool of connections.
 #[derive(Clone)]
@@ -56,6 +56,7 @@ struct Shared {
     outbox: Arc<notify::Outbox>,
     /// What [`saw_revisions`](Self::saw_revisions) saw last.
     revisions: AtomicI64,
+    traffic: TrafficCounter,
 }
 
 impl Shared {
@@ -72,6 +73,12 @@ impl Shared {
 const CONFLICT_RETRIES_MAX: usize = 10;
 
 impl PostgresStore {
+    /// What this store has sent to the server so far.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.shared.traffic.read()
+    }
+
     /// Begins a transaction and reads its time.
     async fn begin(&self) -> Result<Transaction, StoreError> {
         self.begin_as(Role::Work).await

@@ -17,7 +17,7 @@ use super::pool::{Pool, PoolParts};
 use super::tls::{self, Check, TlsParameters};
 use super::transaction::DefinitionCache;
 use super::{PostgresStore, Shared, error, migrate, notify, statements};
-use crate::ports::{HintSender, StoreError};
+use crate::ports::{HintSender, StoreError, TrafficCounter};
 
 /// The oldest server whose SQL we speak.
 const SERVER_VERSION_MIN: i32 = 140_000;
@@ -100,7 +100,9 @@ impl PostgresStore {
         .map_err(refuse)?;
         let (hints, definitions) = (HintSender::default(), DefinitionCache::default());
         let (outbox, revisions) = (Arc::default(), AtomicI64::new(-1));
-        let shared = Arc::new(Shared { pool, hints, definitions, outbox, revisions });
+        let traffic = TrafficCounter::default();
+        let shared = Shared { pool, hints, definitions, outbox, revisions, traffic };
+        let shared = Arc::new(shared);
         if let Some(listener) = listener.filter(|_| !options.poll_only) {
             notify::start(&shared, listener.for_role(Role::Listen));
         }

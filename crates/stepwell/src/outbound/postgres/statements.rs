@@ -106,8 +106,10 @@ pub(super) const YOUNGEST_READY: &str = include_str!("sql/youngest_ready.sql");
 /// What plans rest on. Statements join a few given rows with large tables by their keys. On an
 /// empty table the planner prefers to read it whole, and a prepared statement keeps such a plan
 /// when the table has grown. With that certain, one plan serves every call.
-pub(super) const PLANNER_SETTINGS: [(&str, &str); 5] = [
+pub(super) const PLANNER_SETTINGS: [(&str, &str); 6] = [
     ("enable_seqscan", "off"),
+    // The first tasks of a queue come from its index in order, however many there are.
+    ("enable_bitmapscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
     ("plan_cache_mode", "force_generic_plan"),

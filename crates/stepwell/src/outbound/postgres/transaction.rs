@@ -46,6 +46,7 @@ impl Transaction {
         client: Client,
         shared: &Arc<Shared>,
     ) -> Result<Self, StoreError> {
+        shared.traffic.transaction();
         client.batch_execute(begin).await?;
         let mut transaction = Self {
             client: Some(client),
@@ -107,6 +108,7 @@ impl Transaction {
     /// A statement of this connection. Behind a pooler the next transaction may be on another
     /// one, so there it lives as short as the caller holds it.
     async fn prepare(&self, sql: &'static str) -> Result<Statement, StoreError> {
+        self.shared.traffic.statement();
         let (client, sql) = (self.client()?, self.shared.pool.sql(sql));
         if self.shared.pool.is_pooled {
             return Ok(client.prepare(&sql).await?);

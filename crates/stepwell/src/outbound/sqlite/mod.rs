@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 pub use open::SqliteOptions;
 
-use crate::ports::{HintSender, Hints, Store, StoreError};
+use crate::ports::{HintSender, Hints, Store, StoreError, Traffic, TrafficCounter};
 use threads::Jobs;
 use transaction::Transaction;
 
@@ -47,9 +47,16 @@ struct Shared {
     writer: Jobs,
     reader: Jobs,
     hints: HintSender,
+    traffic: Arc<TrafficCounter>,
 }
 
 impl SqliteStore {
+    /// What this store has asked of its file so far.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.shared.traffic.read()
+    }
+
     /// Runs one transaction on the writing thread and waits until it is durable.
     async fn write<T: Send + 'static>(
         &self,

@@ -13,7 +13,7 @@ use super::seat::Seats;
 use super::threads::{Tools, start_reader, start_writer};
 use super::transaction::DefinitionCache;
 use super::{Shared, SqliteStore, migrate, statements, watch};
-use crate::ports::{Clock, HintSender, StoreError};
+use crate::ports::{Clock, HintSender, StoreError, TrafficCounter};
 
 /// The first version without a bug that could corrupt a file in WAL mode.
 const VERSION_MIN: i32 = 3_051_003;
@@ -62,6 +62,7 @@ impl SqliteOptions {
         let hints = HintSender::default();
         let definitions = DefinitionCache::default();
         let told = Arc::new(AtomicI64::new(0));
+        let traffic = Arc::new(TrafficCounter::default());
         let tools = |connection| Tools {
             connection,
             clock: Arc::clone(&clock),
@@ -69,6 +70,7 @@ impl SqliteOptions {
             definitions: Arc::clone(&definitions),
             told: Arc::clone(&told),
             seats: Arc::clone(&seats),
+            traffic: Arc::clone(&traffic),
             log: Log::of(&self.path),
         };
         let unavailable = |error: std::io::Error| StoreError::Unavailable {
@@ -77,7 +79,7 @@ impl SqliteOptions {
         };
         let writer = start_writer(tools(connection)).map_err(unavailable)?;
         let reader = start_reader(tools(self.connect(true)?)).map_err(unavailable)?;
-        let shared = Arc::new(Shared { writer, reader, hints });
+        let shared = Arc::new(Shared { writer, reader, hints, traffic: Arc::clone(&traffic) });
         watch::start(&shared, self.connect(true)?, definitions.clone(), Arc::clone(&told))
             .map_err(unavailable)?;
         Ok(SqliteStore { shared })

@@ -16,7 +16,7 @@ use super::open::BUSY_TIMEOUT;
 use super::seat::Seats;
 use super::statements;
 use super::transaction::{DefinitionCache, Transaction};
-use crate::ports::{Clock, Hint, HintSender, StoreError};
+use crate::ports::{Clock, Hint, HintSender, StoreError, TrafficCounter};
 
 /// Most calls in one transaction.
 const GROUP_MAX: usize = 256;
@@ -87,6 +87,7 @@ pub(super) struct Tools {
     /// How often there was something to see, as far as this process knows.
     pub(super) told: Arc<AtomicI64>,
     pub(super) seats: Arc<Seats>,
+    pub(super) traffic: Arc<TrafficCounter>,
     pub(super) log: Log,
 }
 
@@ -130,6 +131,7 @@ fn write_loop(mut tools: Tools, jobs: &Receiver<Box<dyn Job>>) {
 /// Runs a group of calls in one durable transaction. An error answers all of them: nothing is
 /// acknowledged that is not on disk.
 fn commit_group(tools: &mut Tools, group: &mut [Box<dyn Job>]) -> Result<Vec<Hint>, StoreError> {
+    tools.traffic.transaction();
     let now = tools.clock.now();
     let outer = tools.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut raise = outer.prepare_cached(statements::RAISE_NOW)?;
@@ -141,6 +143,7 @@ fn commit_group(tools: &mut Tools, group: &mut [Box<dyn Job>]) -> Result<Vec<Hin
         earned_hints: Vec::new(),
         definitions: Arc::clone(&tools.definitions),
         seats: Arc::clone(&tools.seats),
+        traffic: Arc::clone(&tools.traffic),
     };
     for job in group.iter_mut() {
         outer.execute_batch("savepoint call")?;
@@ -174,6 +177,7 @@ fn read_loop(mut tools: Tools, jobs: &Receiver<Box<dyn Job>>) {
 }
 
 fn read_once(tools: &mut Tools, job: &mut dyn Job) -> Result<(), StoreError> {
+    tools.traffic.transaction();
     let snapshot = tools.connection.transaction()?;
     let mut transaction = Transaction {
         connection: &snapshot,
@@ -181,6 +185,7 @@ fn read_once(tools: &mut Tools, job: &mut dyn Job) -> Result<(), StoreError> {
         earned_hints: Vec::new(),
         definitions: Arc::clone(&tools.definitions),
         seats: Arc::clone(&tools.seats),
+        traffic: Arc::clone(&tools.traffic),
     };
     job.run(&mut transaction);
     Ok(())

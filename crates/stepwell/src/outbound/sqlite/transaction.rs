@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use rusqlite::{Connection, Params, Row};
+use rusqlite::{CachedStatement, Connection, Params, Row};
 use stepwell_core::id::DefinitionId;
 use stepwell_core::time::Timestamp;
 
 use super::error::corrupt;
 use super::seat::Seats;
 use super::{rows, statements};
-use crate::ports::{Hint, StoreError, StoredDefinition};
+use crate::ports::{Hint, StoreError, StoredDefinition, TrafficCounter};
 
 /// Definitions that were read before. They change only when policies do.
 pub(super) type DefinitionCache = Arc<Mutex<HashMap<DefinitionId, Arc<StoredDefinition>>>>;
@@ -25,12 +25,13 @@ pub(super) struct Transaction<'c> {
     pub(super) definitions: DefinitionCache,
     /// Which processes are alive.
     pub(super) seats: Arc<Seats>,
+    pub(super) traffic: Arc<TrafficCounter>,
 }
 
 impl Transaction<'_> {
     /// Runs a statement that gives no rows and says how many it changed.
     pub(super) fn run(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
-        Ok(self.connection.prepare_cached(sql)?.execute(params)?)
+        Ok(self.prepare(sql)?.execute(params)?)
     }
 
     /// The first row of a statement.
@@ -40,7 +41,7 @@ impl Transaction<'_> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut statement = self.prepare(sql)?;
         let mut rows = statement.query(params)?;
         rows.next()?.map(read).transpose()
     }
@@ -52,13 +53,18 @@ impl Transaction<'_> {
         params: impl Params,
         read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut statement = self.prepare(sql)?;
         let mut rows = statement.query(params)?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
             all.push(read(row)?);
         }
         Ok(all)
+    }
+
+    fn prepare(&self, sql: &str) -> Result<CachedStatement<'_>, StoreError> {
+        self.traffic.statement();
+        Ok(self.connection.prepare_cached(sql)?)
     }
 
     pub(super) fn earn(&mut self, hint: Hint) {

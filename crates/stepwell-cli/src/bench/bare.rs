@@ -1,0 +1,161 @@
+//! A store without an engine: runs are started and tasks claimed through its ports, so that one
+//! call can be measured by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stepwell::core::decide::RunSeed;
+use stepwell::core::id::{DefinitionId, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::workflow::{Draft, DraftStep, NodeKind, Placement, StepPolicy};
+use stepwell::ports::{
+    ClaimAnswer, ClaimRequest, DynStore, Payload, StartAnswer, StartRequest, TenantSettings,
+    WorkerRegistration,
+};
+
+use super::bed::Bed;
+use super::measure::{self, micros};
+use super::stage::Progress;
+use crate::commands::Failure;
+
+/// Runs started in one transaction.
+const START_BATCH: usize = 5_000;
+
+/// Nobody beats for the worker, and nobody leads who could find it dead.
+const LEASE: Duration = Duration::from_hours(24);
+
+/// Losses at which a task ends; there are none here.
+const CRASH_LIMIT: u32 = 3;
+
+/// A store without an engine.
+pub(super) struct Bare {
+    store: DynStore,
+    next_key: u128,
+    n_claims: u64,
+}
+
+/// The worker that claims.
+fn worker() -> WorkerId {
+    WorkerId::new("bench").expect("a good name")
+}
+
+fn tenant(name: &str) -> Tenant {
+    Tenant::new(name).expect("a good name")
+}
+
+impl Bare {
+    pub(super) fn new(bed: &Bed) -> Self {
+        // Keys grow with time, as those of the engine do.
+        let micros = measure::wall_clock().as_micros();
+        let next_key = u128::from(micros.unsigned_abs()) << 64;
+        Self { store: bed.store.ports(), next_key, n_claims: 0 }
+    }
+
+    /// Stores a workflow of one step in this queue.
+    pub(super) async fn register(&self, name: &str, queue: &str) -> Result<DefinitionId, Failure> {
+        let queue = Queue::new(queue).expect("a good name");
+        let policy = StepPolicy { queue, ..StepPolicy::default() };
+        let placement = Placement::Explicit(Vec::new());
+        let step = DraftStep { name: "work".to_owned(), kind: NodeKind::Step, placement, policy };
+        let draft = Draft { workflow: name.to_owned(), steps: vec![step], ..Draft::default() };
+        let definition = draft.resolve().expect("a well-formed workflow");
+        Ok(self.store.register(&definition).await?.id)
+    }
+
+    /// Registers the worker for the default queue and this workflow.
+    pub(super) async fn serve(&self, definition: DefinitionId) -> Result<(), Failure> {
+        let (queues, definitions) = (vec![Queue::default_queue()], vec![definition]);
+        let registration =
+            WorkerRegistration { worker: worker(), queues, definitions, lease: LEASE };
+        Ok(self.store.register_worker(registration).await?)
+    }
+
+    /// Lets only so many tasks of a tenant be ready or running at once.
+    pub(super) async fn limit(&self, tenant_name: &str, tasks_max: u32) -> Result<(), Failure> {
+        let settings = TenantSettings { tasks_max: Some(tasks_max), ..TenantSettings::default() };
+        Ok(self.store.set_tenant(&tenant(tenant_name), settings).await?)
+    }
+
+    /// Starts so many runs of a tenant.
+    pub(super) async fn fill(
+        &mut self,
+        definition: DefinitionId,
+        tenant: &str,
+        n_runs: usize,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        for first in (0..n_runs).step_by(START_BATCH) {
+            let n = START_BATCH.min(n_runs - first);
+            self.start(definition, tenant, n).await?;
+            progress.set(first + n);
+        }
+        Ok(())
+    }
+
+    /// Starts runs in one transaction. Their inputs are numbers from 0 on.
+    pub(super) async fn start(
+        &mut self,
+        definition: DefinitionId,
+        tenant_name: &str,
+        n_runs: usize,
+    ) -> Result<Vec<RunKey>, Failure> {
+        let tenant = tenant(tenant_name);
+        let request = |run: usize| {
+            self.next_key += 1;
+            let key = RunKey(self.next_key);
+            let id = RunId::new(key.to_string()).expect("a good name");
+            let seed = RunSeed { key, tenant: tenant.clone(), id, definition };
+            let bytes: Arc<[u8]> = run.to_string().into_bytes().into();
+            let input = Payload { codec: "json".into(), bytes };
+            StartRequest { seed, input, input_digest: [0; 32] }
+        };
+        let requests: Vec<StartRequest> = (0..n_runs).map(request).collect();
+        let keys = requests.iter().map(|request| request.seed.key).collect();
+        for answer in self.store.start(requests).await? {
+            match answer {
+                StartAnswer::Started => {}
+                StartAnswer::Refused(error) => return Err(error.into()),
+                StartAnswer::AlreadyStarted(key) => {
+                    return Err(Failure::Unexpected(format!("run {key} was there before")));
+                }
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Claims so often so many tasks and gives the time of each claim in microseconds. What was
+    /// claimed is replaced, so that the queue stays as long as it is.
+    pub(super) async fn claim(
+        &mut self,
+        definition: DefinitionId,
+        tenant_name: &str,
+        n_claims: usize,
+        tasks_max: usize,
+    ) -> Result<Vec<u64>, Failure> {
+        let mut spans = Vec::with_capacity(n_claims);
+        for _ in 0..n_claims {
+            self.n_claims += 1;
+            let request = ClaimRequest {
+                worker: worker(),
+                tasks_max,
+                suspect: true,
+                crash_limit: CRASH_LIMIT,
+                salt: self.n_claims,
+            };
+            let began_at = measure::now();
+            let answer = self.store.claim(request).await?;
+            spans.push(micros(began_at.elapsed()));
+            match answer {
+                ClaimAnswer::Claimed { tasks, .. } if tasks.len() == tasks_max => {}
+                ClaimAnswer::Claimed { tasks, .. } => {
+                    let message = format!("claimed {} tasks of {tasks_max}", tasks.len());
+                    return Err(Failure::Unexpected(message));
+                }
+                ClaimAnswer::NotRegistered => {
+                    return Err(Failure::Unexpected("the worker is not registered".to_owned()));
+                }
+            }
+            self.start(definition, tenant_name, tasks_max).await?;
+        }
+        Ok(spans)
+    }
+}

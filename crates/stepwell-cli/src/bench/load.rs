@@ -1,0 +1,212 @@
+//! Many runs of a workflow of no-op steps: started in batches, executed by one worker, counted
+//! by their last steps, and checked in the store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use stepwell::core::id::RunKey;
+use stepwell::ports::DynStore;
+use stepwell::{Config, Engine, NewRun, RunStatus, StepRef, Workflow, WorkflowRef};
+
+use super::bed::{Meter, OpenStore};
+use super::ledger::Ledger;
+use super::measure;
+use super::report::Part;
+use super::stage::Stage;
+use crate::commands::Failure;
+
+/// Tasks a worker executes at once.
+pub(super) const SLOTS: usize = 1_000;
+
+/// Runs started together, and how many such batches are on their way.
+const START_BATCH: usize = 1_000;
+const STARTS_IN_FLIGHT: usize = 4;
+
+/// Whose runs these are, where it does not matter.
+pub(super) const TENANT: &str = "bench";
+
+/// All runs have ended when an engine is stopped.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How often to look whether the last outcome was committed.
+const SETTLE_INTERVAL: Duration = Duration::from_micros(500);
+
+/// What steps share.
+pub(super) type Shared = Arc<Ledger>;
+
+/// A workflow whose input is the number of the run in the ledger.
+pub(super) type Flow = Workflow<usize, (), Shared>;
+
+/// An engine with one workflow.
+pub(super) struct Load {
+    pub(super) engine: Engine,
+    pub(super) workflow: WorkflowRef<usize, ()>,
+    pub(super) ledger: Shared,
+}
+
+impl Load {
+    /// Starts an engine with this many slots; none makes a client.
+    pub(super) async fn start(
+        store: &OpenStore,
+        flow: Flow,
+        ledger: Ledger,
+        slots: usize,
+    ) -> Result<Self, Failure> {
+        let ledger = Arc::new(ledger);
+        let config = Config { slots, ..Config::default() };
+        let builder = store.builder().config(config).default_tenant(TENANT);
+        let mut builder = builder.state(Arc::clone(&ledger));
+        let workflow = builder.workflow(flow);
+        Ok(Self { engine: builder.start().await?, workflow, ledger })
+    }
+
+    /// Starts all runs of the ledger, several batches at a time, and gives their keys.
+    pub(super) async fn start_all(&self) -> Result<Vec<RunKey>, Failure> {
+        let next = AtomicUsize::new(0);
+        let keys = try_join_all((0..STARTS_IN_FLIGHT).map(|_| self.start_some(&next))).await?;
+        Ok(keys.concat())
+    }
+
+    async fn start_some(&self, next: &AtomicUsize) -> Result<Vec<RunKey>, Failure> {
+        let (mut keys, n_runs) = (Vec::new(), self.ledger.n_runs());
+        loop {
+            let first = next.fetch_add(START_BATCH, Ordering::Relaxed);
+            if first >= n_runs {
+                return Ok(keys);
+            }
+            let runs = first..(first + START_BATCH).min(n_runs);
+            keys.extend(self.start_batch(runs, TENANT).await?);
+        }
+    }
+
+    /// Starts these runs of a tenant together.
+    pub(super) async fn start_batch(
+        &self,
+        runs: std::ops::Range<usize>,
+        tenant: &str,
+    ) -> Result<Vec<RunKey>, Failure> {
+        let new_run = |run: usize| {
+            self.ledger.start(run);
+            NewRun::new(run).tenant(tenant)
+        };
+        let started = self.engine.start_many(&self.workflow, runs.map(new_run)).await?;
+        started.into_iter().map(|run| Ok(run?.key())).collect()
+    }
+
+    /// Waits until everything that was claimed is committed.
+    pub(super) async fn settle(&self) {
+        while self.engine.n_running() > 0 {
+            measure::pause(SETTLE_INTERVAL).await;
+        }
+    }
+
+    pub(super) async fn stop(self) {
+        self.engine.stop(GRACE).await;
+    }
+
+    /// Stops without waiting for what is left to do.
+    pub(super) async fn abandon(self) {
+        self.engine.stop(Duration::ZERO).await;
+    }
+}
+
+/// Takes so many runs through, start included, and reports cost and the time from start to the
+/// last step.
+pub(super) async fn take_through(
+    stage: &Stage<'_>,
+    part: &str,
+    n_runs: usize,
+    flow: Flow,
+    n_tasks_per_run: usize,
+) -> Result<Part, Failure> {
+    let bed = stage.bed;
+    let load = Load::start(&bed.store, flow, Ledger::new(n_runs, 1), SLOTS).await?;
+    stage.progress.begin(&format!("{}: {part}", bed.kind.name()), n_runs);
+    let meter = Meter::begin(bed).await?;
+    let ended = load.ledger.ended(n_runs, stage.progress);
+    let (keys, ()) = tokio::try_join!(load.start_all(), ended)?;
+    load.settle().await;
+    let part = meter.end(bed, part, n_runs, n_runs * n_tasks_per_run).await?;
+    let part = part.with_latency(load.ledger.since_start(0));
+    check_completed(&bed.store.ports(), &keys).await?;
+    load.stop().await;
+    Ok(part)
+}
+
+/// Asks the store whether all these runs have completed.
+pub(super) async fn check_completed(store: &DynStore, keys: &[RunKey]) -> Result<(), Failure> {
+    let mut n_completed = 0;
+    for some in keys.chunks(START_BATCH) {
+        let ended = store.ended(some).await?;
+        n_completed += ended.iter().filter(|(_, s)| *s == RunStatus::Completed).count();
+    }
+    if n_completed != keys.len() {
+        let n_runs = keys.len();
+        let message = format!("the store has {n_completed} completed runs of {n_runs}");
+        return Err(Failure::Unexpected(message));
+    }
+    Ok(())
+}
+
+/// A chain of steps that each mark their place; one step makes the shortest.
+pub(super) fn chain(name: &str, n_steps: usize, marks_all: bool) -> Flow {
+    let mut w = Workflow::define::<usize, Shared>(name);
+    let mut last: Option<StepRef<()>> = None;
+    for step in 0..n_steps {
+        let (name, is_last) = (format!("step {step}"), step + 1 == n_steps);
+        let mark = move |ledger: &Ledger, run: usize| match (marks_all, is_last) {
+            (true, _) => ledger.mark(run, step),
+            (false, true) => ledger.end(run),
+            (false, false) => {}
+        };
+        let step = w.step(&name);
+        last = Some(match last {
+            None => step.run(move |ctx| async move {
+                mark(ctx.state(), *ctx.input());
+                Ok(())
+            }),
+            Some(before) => step.after(before).run(move |ctx, ()| async move {
+                mark(ctx.state(), *ctx.input());
+                Ok(())
+            }),
+        });
+    }
+    w.no_output()
+}
+
+/// One step that takes a while, without holding a thread.
+pub(super) fn slow(name: &str, span: Duration) -> Flow {
+    let mut w = Workflow::define::<usize, Shared>(name);
+    w.step("wait").run(move |ctx| async move {
+        ctx.state().end(*ctx.input());
+        measure::pause(span).await;
+        Ok(())
+    });
+    w.no_output()
+}
+
+/// A sleep, then a step.
+pub(super) fn sleep(name: &str, span: Duration) -> Flow {
+    let mut w = Workflow::define::<usize, Shared>(name);
+    let sleep = w.sleep("sleep", span).from_start();
+    w.step("wake").after(sleep).run(|ctx, ()| async move {
+        ctx.state().end(*ctx.input());
+        Ok(())
+    });
+    w.no_output()
+}
+
+/// One step, then this many side by side, then one that joins them all.
+pub(super) fn fan(name: &str, width: usize) -> Flow {
+    let mut w = Workflow::define::<usize, Shared>(name);
+    let open = w.step("open").run(async |_ctx| Ok(()));
+    let side = |ix: usize| w.step(&format!("side {ix}")).after(open).run(async |_ctx, ()| Ok(()));
+    let sides: Vec<StepRef<()>> = (0..width).map(side).collect();
+    w.step("join").after(sides).run(|ctx, _sides: Vec<()>| async move {
+        ctx.state().end(*ctx.input());
+        Ok(())
+    });
+    w.no_output()
+}

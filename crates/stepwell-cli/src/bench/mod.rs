@@ -1,0 +1,165 @@
+//! `stepwell bench`: what the stores achieve here, beside what hand-written statements achieve.
+//!
+//! Every scenario gets a fresh store and a process of its own. The limit of a store is measured
+//! once, before its scenarios, on the same server or disk.
+
+mod apart;
+mod bare;
+mod bed;
+mod cluster;
+mod crew;
+mod ledger;
+mod limit;
+mod load;
+mod measure;
+mod report;
+mod scenarios;
+mod stage;
+
+use apart::Request;
+use bed::{Address, StoreKind};
+use cluster::Server;
+use limit::Limit;
+use report::{Part, ScenarioRecord};
+pub(crate) use scenarios::Scenario;
+use stage::Progress;
+
+use crate::args::{BenchArgs, BenchScenarioArgs, BenchWorkerArgs, StoreChoice};
+use crate::commands::Failure;
+use crate::output::{Output, Tone};
+
+/// Tasks that the limit is measured with, unless the user wants fewer.
+const LIMIT_TASKS: usize = 100_000;
+/// With fewer than this, a rate says nothing.
+const LIMIT_TASKS_MIN: usize = 20_000;
+
+pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        tokio::select! {
+            done = bench(args, output) => done,
+            // The private cluster is removed on the way out.
+            () = stepwell::shutdown_signal() => {
+                Err(Failure::Unexpected("interrupted before the end".to_owned()))
+            }
+        }
+    })
+}
+
+/// One scenario, in a process of its own.
+pub(crate) fn run_apart(args: &BenchScenarioArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(apart::run(args))
+}
+
+/// A worker process: it works until its standard input is closed.
+pub(crate) fn work(args: &BenchWorkerArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let (store, schema) = (args.store.clone(), args.schema.clone());
+    runtime.block_on(crew::work(&Address { store, schema }))
+}
+
+async fn bench(args: &BenchArgs, output: Output) -> Result<(), Failure> {
+    let (kinds, runs) = (kinds(&args.store), args.runs.map(|runs| runs as usize));
+    let progress = Progress::new(output.is_watched());
+    warn_of_debug_build(output)?;
+    let server = if kinds.contains(&StoreKind::Postgres) {
+        progress.begin("starting PostgreSQL", 1);
+        Some(Server::prepare(args.url.as_deref(), &args.schema)?)
+    } else {
+        None
+    };
+    let chosen = if args.scenario.is_empty() { Scenario::QUICK } else { &args.scenario };
+    for kind in kinds {
+        let scenarios: Vec<Scenario> =
+            chosen.iter().copied().filter(|scenario| scenario.fits(kind)).collect();
+        let (server, progress, is_watched) = (server.as_ref(), &progress, output.is_watched());
+        let bench = StoreBench { kind, server, progress, runs, is_watched };
+        let records = bench.measure(&scenarios, output).await?;
+        if !output.is_json() {
+            progress.suspend(|| report::print(&records, output))?;
+        }
+    }
+    progress.finish();
+    Ok(())
+}
+
+/// The measurements of one store.
+struct StoreBench<'a> {
+    kind: StoreKind,
+    server: Option<&'a Server>,
+    progress: &'a Progress,
+    runs: Option<usize>,
+    is_watched: bool,
+}
+
+impl StoreBench<'_> {
+    async fn measure(
+        &self,
+        scenarios: &[Scenario],
+        output: Output,
+    ) -> Result<Vec<ScenarioRecord>, Failure> {
+        let mut limit = None;
+        if scenarios.iter().any(|scenario| scenario.has_rate()) {
+            self.progress.begin(&format!("{}: limit", self.kind.name()), 1);
+            let n_tasks = self.runs.unwrap_or(LIMIT_TASKS).clamp(LIMIT_TASKS_MIN, LIMIT_TASKS);
+            limit = limit::measure(self.kind, self.server, n_tasks).await?;
+        }
+        let mut records = Vec::with_capacity(scenarios.len());
+        for scenario in scenarios {
+            let limit = limit.filter(|_| scenario.has_rate());
+            let record = record(*scenario, self.kind, limit, self.apart(*scenario).await?);
+            if output.is_json() {
+                output.record(&record)?;
+            }
+            records.push(record);
+        }
+        Ok(records)
+    }
+
+    /// In a process of its own, so that its memory is its own.
+    async fn apart(&self, scenario: Scenario) -> Result<Vec<Part>, Failure> {
+        self.progress.finish();
+        apart::measure(&Request {
+            kind: self.kind,
+            scenario,
+            server: self.server,
+            runs: self.runs,
+            is_watched: self.is_watched,
+        })
+        .await
+    }
+}
+
+/// The stores to measure, in a fixed order and each once.
+fn kinds(choices: &[StoreChoice]) -> Vec<StoreKind> {
+    let all = [
+        (StoreChoice::Memory, StoreKind::Memory),
+        (StoreChoice::Sqlite, StoreKind::Sqlite),
+        (StoreChoice::Postgres, StoreKind::Postgres),
+    ];
+    let is_chosen = |choice| choices.contains(&choice) || choices.contains(&StoreChoice::All);
+    all.into_iter().filter(|(choice, _)| is_chosen(*choice)).map(|(_, kind)| kind).collect()
+}
+
+fn record(
+    scenario: Scenario,
+    store: StoreKind,
+    limit: Option<Limit>,
+    mut parts: Vec<Part>,
+) -> ScenarioRecord {
+    if let Some(limit) = limit {
+        for part in &mut parts {
+            part.share_of_limit = part.tasks_per_second.map(|rate| rate / limit.tasks_per_second);
+        }
+    }
+    ScenarioRecord { record: "bench", scenario: scenario.name(), store, limit, parts }
+}
+
+fn warn_of_debug_build(output: Output) -> Result<(), Failure> {
+    if cfg!(debug_assertions) && !output.is_json() {
+        let text = "this is a debug build: its figures say nothing, build with --release";
+        output.line(&output.paint(Tone::Warning, text))?;
+    }
+    Ok(())
+}

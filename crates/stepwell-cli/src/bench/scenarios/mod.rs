@@ -1,0 +1,142 @@
+//! What is measured, one file per scenario.
+
+mod claims;
+mod fair;
+mod fan;
+mod idle;
+mod large;
+mod latency;
+mod processes;
+mod snapshot;
+mod throughput;
+mod timers;
+
+use clap::ValueEnum;
+
+use super::bed::StoreKind;
+use super::report::Part;
+use super::stage::Stage;
+use crate::commands::Failure;
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scenario {
+    /// Runs of one step, start included
+    One,
+    /// Runs of five steps, one after the other
+    Chain,
+    /// Runs of one step, then 100, then one
+    Fan,
+    /// Runs of one step, then 10,000, then one
+    Wide,
+    /// One run of ten steps at a time
+    Latency,
+    /// A tenant behind the crowd of another, and a hundred tenants at once
+    Fair,
+    /// How late sleeps end: 10,000 at one instant, and single ones
+    Timers,
+    /// What a worker without work asks of its store, over ten seconds
+    Idle,
+    /// What a claim costs with 1,000, 100,000 and 1,000,000 tasks in the queue
+    Depth,
+    /// Runs of one step with 1, 2, 4 and 10 worker processes
+    Workers,
+    /// From the end of a run to a caller in another process
+    Result,
+    /// What a claim costs among 200,000 tasks that cannot be claimed
+    Blocked,
+    /// A run of 100,000 tasks, and 100 runs of 1,000
+    Large,
+    /// Throughput while a snapshot is held open; PostgreSQL only
+    Snapshot,
+}
+
+impl Scenario {
+    /// Those that take seconds, which are measured unless the user names others.
+    pub(super) const QUICK: &[Self] = &[
+        Self::One,
+        Self::Chain,
+        Self::Fan,
+        Self::Wide,
+        Self::Latency,
+        Self::Fair,
+        Self::Timers,
+        Self::Idle,
+        Self::Result,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::One => "one",
+            Self::Chain => "chain",
+            Self::Fan => "fan",
+            Self::Wide => "wide",
+            Self::Latency => "latency",
+            Self::Fair => "fair",
+            Self::Timers => "timers",
+            Self::Idle => "idle",
+            Self::Depth => "depth",
+            Self::Workers => "workers",
+            Self::Result => "result",
+            Self::Blocked => "blocked",
+            Self::Large => "large",
+            Self::Snapshot => "snapshot",
+        }
+    }
+
+    /// Whether it can be measured on this kind of store at all.
+    pub(super) fn fits(self, kind: StoreKind) -> bool {
+        match self {
+            // What is in memory belongs to one process.
+            Self::Workers | Self::Result => kind != StoreKind::Memory,
+            Self::Snapshot => kind == StoreKind::Postgres,
+            _ => true,
+        }
+    }
+
+    /// Whether its throughput can be held against the limit.
+    pub(super) fn has_rate(self) -> bool {
+        matches!(
+            self,
+            Self::One
+                | Self::Chain
+                | Self::Fan
+                | Self::Wide
+                | Self::Workers
+                | Self::Large
+                | Self::Snapshot
+        )
+    }
+
+    pub(super) async fn measure(self, stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
+        match self {
+            Self::One => throughput::one(stage).await,
+            Self::Chain => throughput::chain(stage).await,
+            Self::Fan => fan::fan(stage).await,
+            Self::Wide => fan::wide(stage).await,
+            Self::Latency => latency::measure(stage).await,
+            Self::Fair => fair::measure(stage).await,
+            Self::Timers => timers::measure(stage).await,
+            Self::Idle => idle::measure(stage).await,
+            Self::Depth => claims::depth(stage).await,
+            Self::Workers => processes::workers(stage).await,
+            Self::Result => processes::result(stage).await,
+            Self::Blocked => claims::blocked(stage).await,
+            Self::Large => large::measure(stage).await,
+            Self::Snapshot => snapshot::measure(stage).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scenario_is_called_what_the_user_types() {
+        for scenario in Scenario::value_variants() {
+            let value = scenario.to_possible_value().expect("none is hidden");
+            assert_eq!(value.get_name(), scenario.name());
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Finding or installing the server's programs.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The folder of the newest server there is.
+#[must_use]
+pub fn find_programs() -> Option<PathBuf> {
+    let told = Command::new("pg_config").arg("--bindir").output().ok();
+    let told = told.and_then(|output| String::from_utf8(output.stdout).ok());
+    let mut folders: Vec<PathBuf> = told.iter().map(|text| PathBuf::from(text.trim())).collect();
+    let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut debian: Vec<PathBuf> = debian.map(|entry| entry.path().join("bin")).collect();
+    debian.sort();
+    folders.extend(debian.into_iter().rev());
+    folders.into_iter().find(|folder| folder.join("initdb").is_file())
+}
+
+/// Installs Debian's package, where that can be done, and gives the folder of its programs.
+#[must_use]
+pub fn install_programs() -> Option<PathBuf> {
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        command.status().is_ok_and(|status| status.success())
+    };
+    let installed = apt(&["update", "-q"]) && apt(&["install", "-q", "-y", "postgresql"]);
+    find_programs().filter(|_| installed)
+}
