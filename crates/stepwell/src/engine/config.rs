@@ -21,7 +21,8 @@ pub struct Config {
     pub lease: Duration,
     /// How often a worker says that it lives. Default: 10 s; at most half the lease.
     pub heartbeat_interval: Duration,
-    /// How long to wait before looking for work that nobody hinted at. Default: 1 s.
+    /// How long to wait at most before looking for work that nobody hinted at; after there was
+    /// work, looks begin at a sixteenth of it. Default: 1 s.
     pub poll_interval: Duration,
     /// How long leadership lasts without being renewed. Default: 6 s.
     pub leader_ttl: Duration,

@@ -21,11 +21,18 @@ enum Look {
     Nothing,
 }
 
+/// How long to wait after `n_empty` looks in vain: soon after there was work, and ever longer up to
+/// the whole interval when there is none.
+fn poll_span(interval: Duration, n_empty: u32) -> Duration {
+    (interval / 16).saturating_mul(1 << n_empty.min(4)).min(interval)
+}
+
 impl Worker {
     /// Claims and executes until the engine begins to stop.
     pub(super) async fn claim_loop(self) {
         let _ended = self.claimed_last.clone().drop_guard();
         let mut hints = self.parts.store.hints();
+        let mut n_empty = 0;
         loop {
             let slot = tokio::select! {
                 biased;
@@ -37,30 +44,34 @@ impl Worker {
             self.calls.begin();
             let look = self.look_for_work(slot).await;
             self.calls.end();
-            let wait = match look {
-                Ok(Look::Found) => continue,
-                Ok(Look::Nothing) => self.poll_pause(),
+            match look {
+                Ok(Look::Found) => {
+                    n_empty = 0;
+                    continue;
+                }
+                Ok(Look::Nothing) => {}
                 Err(error) => {
                     self.parts.contact.broke();
                     tracing::warn!(%error, "claim tasks");
-                    self.poll_pause()
                 }
-            };
+            }
+            let wait = self.poll_pause(n_empty);
+            n_empty += 1;
             tokio::select! {
                 biased;
                 () = self.stopping.cancelled() => return,
-                () = hints.given(Hint::Ready) => {}
+                () = hints.given(Hint::Ready) => n_empty = 0,
                 () = self.parts.clock.sleep(wait) => {}
             }
         }
     }
 
     /// The poll, spread by a fifth so that a fleet does not ask all at once.
-    fn poll_pause(&self) -> Duration {
-        let fifth = self.parts.config.poll_interval / 5;
+    fn poll_pause(&self, n_empty: u32) -> Duration {
+        let full = poll_span(self.parts.config.poll_interval, n_empty);
         let spread = u32::try_from(self.parts.ids.random() >> 32).unwrap_or_default();
-        let spread = fifth.mul_f64(f64::from(spread) / f64::from(u32::MAX));
-        self.parts.config.poll_interval.saturating_sub(spread)
+        let spread = (full / 5).mul_f64(f64::from(spread) / f64::from(u32::MAX));
+        full.saturating_sub(spread)
     }
 
     async fn look_for_work(&self, slot: OwnedSemaphorePermit) -> Result<Look, StoreError> {
@@ -175,5 +186,17 @@ impl Worker {
         let context = TaskContext::new(self.parts.clone(), workflow, names, stop, now);
         let context = Arc::new(context);
         Some((code, TaskArgs { context, input: inputs.input, parents, failure: inputs.failure }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_in_vain_become_rarer_up_to_the_interval() {
+        let second = Duration::from_secs(1);
+        let spans = [0, 1, 2, 3, 4, 5, 1_000].map(|n| poll_span(second, n).as_micros());
+        assert_eq!(spans, [62_500, 125_000, 250_000, 500_000, 1_000_000, 1_000_000, 1_000_000]);
     }
 }
