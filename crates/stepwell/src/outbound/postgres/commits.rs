@@ -6,10 +6,11 @@ use stepwell_core::id::{Node, RunKey, Token};
 use stepwell_core::run::AttemptState;
 use uuid::Uuid;
 
-use super::batch::{Accepted, Happened, Happenings};
+use super::batch::{Accepted, Decided, Happened, Happenings};
 use super::rows::{self, int32, key, node, read_token, run_key, token};
 use super::transaction::Transaction;
-use super::{PostgresStore, statements};
+use super::write::{Payloads, Written};
+use super::{PostgresStore, Role, statements};
 use crate::ports::{
     ClaimRef, CommitAnswer, CommitItem, Commits, Hint, Outcome, Payload, StoreError,
 };
@@ -27,8 +28,6 @@ impl Commits for PostgresStore {
 
 impl PostgresStore {
     async fn commit_once(&self, items: &[CommitItem]) -> Result<Vec<CommitAnswer>, StoreError> {
-        let mut transaction = self.begin().await?;
-        transaction.share_service().await?;
         let mut happenings = Happenings::new();
         for item in items {
             let happened = Happened {
@@ -38,31 +37,10 @@ impl PostgresStore {
             };
             happenings.entry(item.claim.run).or_default().push(happened);
         }
-        let accepted = transaction.happen(happenings).await?;
-        // A claim may stand twice in a batch: its first item counted, the others are answered as
-        // those of a repeated commit are.
-        let (first, repeated) = first_of_claims(items);
-        insert_outputs(&transaction, &first, &accepted).await?;
-        let is_late = |claim: &&ClaimRef| !accepted.contains(&fenced(**claim));
-        let late = first.iter().map(|item| &item.claim).filter(is_late);
-        let late: Vec<ClaimRef> = late.chain(&repeated).copied().collect();
-        let earlier = earlier(&transaction, &late).await?;
-        if items.iter().any(|item| matches!(item.outcome, Outcome::Failed { .. })) {
-            // It may have cancelled others that run.
-            transaction.earn(Hint::Claims);
-        }
-        self.commit_transaction(transaction).await?;
-        let mut seen = BTreeSet::new();
-        let answer = |item: &CommitItem| {
-            let is_now = seen.insert(item.claim) && accepted.contains(&fenced(item.claim));
-            match earlier.get(&item.claim) {
-                Some(AttemptState::Cancelled | AttemptState::Lost) => CommitAnswer::NotMine,
-                Some(_) => CommitAnswer::Accepted,
-                None if is_now => CommitAnswer::Accepted,
-                None => CommitAnswer::NotMine,
-            }
-        };
-        Ok(items.iter().map(answer).collect())
+        let keys: Vec<RunKey> = happenings.keys().copied().collect();
+        let mut transaction = self.take(Role::Work).await?;
+        let answer = commit(&mut transaction, items, happenings, &keys).await;
+        self.conclude(transaction, answer).await
     }
 
     async fn cancel_once(&self, run: RunKey) -> Result<Option<CancelAnswer>, StoreError> {
@@ -73,6 +51,51 @@ impl PostgresStore {
         self.commit_transaction(transaction).await?;
         Ok(answer)
     }
+}
+
+/// Decides what was handed in and commits what follows.
+async fn commit(
+    transaction: &mut Transaction,
+    items: &[CommitItem],
+    happenings: Happenings,
+    runs: &[RunKey],
+) -> Result<Vec<CommitAnswer>, StoreError> {
+    let (now, shared, runs) = tokio::join!(
+        biased;
+        transaction.open(),
+        transaction.share_service(),
+        transaction.lock_runs(runs),
+    );
+    transaction.now = now?;
+    shared?;
+    let Decided { accepted, written, line } = transaction.decide(runs?, happenings).await?;
+    // A claim may stand twice in a batch: its first item counted, the others are answered as
+    // those of a repeated commit are.
+    let (first, repeated) = first_of_claims(items);
+    let is_late = |claim: &&ClaimRef| !accepted.contains(&fenced(**claim));
+    let late = first.iter().map(|item| &item.claim).filter(is_late);
+    let late: Vec<ClaimRef> = late.copied().collect();
+    let mut earlier = earlier(transaction, &late).await?;
+    if !repeated.is_empty() {
+        earlier.extend(written.iter().flat_map(Written::ended_claims));
+    }
+    if items.iter().any(|item| matches!(item.outcome, Outcome::Failed { .. })) {
+        // It may have cancelled others that run.
+        transaction.earn(Hint::Claims);
+    }
+    let outputs = outputs(&first, &accepted);
+    transaction.write(written, line, Payloads::Outputs(&outputs), true).await?;
+    let mut seen = BTreeSet::new();
+    let answer = |item: &CommitItem| {
+        let is_now = seen.insert(item.claim) && accepted.contains(&fenced(item.claim));
+        match earlier.get(&item.claim) {
+            Some(AttemptState::Cancelled | AttemptState::Lost) => CommitAnswer::NotMine,
+            Some(_) => CommitAnswer::Accepted,
+            None if is_now => CommitAnswer::Accepted,
+            None => CommitAnswer::NotMine,
+        }
+    };
+    Ok(items.iter().map(answer).collect())
 }
 
 /// A claim as [`Accepted`] lists it.
@@ -98,29 +121,15 @@ fn first_of_claims(items: &[CommitItem]) -> (Vec<&CommitItem>, Vec<ClaimRef>) {
     (first, repeated.into_iter().map(|item| item.claim).collect())
 }
 
-async fn insert_outputs(
-    transaction: &Transaction,
-    items: &[&CommitItem],
-    accepted: &Accepted,
-) -> Result<(), StoreError> {
-    let (mut runs, mut nodes) = (Vec::new(), Vec::new());
-    let (mut codecs, mut bytes): (Vec<&str>, Vec<&[u8]>) = (Vec::new(), Vec::new());
-    for item in items {
-        let Outcome::Completed { output: Payload { codec, bytes: content }, .. } = &item.outcome
-        else {
-            continue;
-        };
-        if accepted.contains(&fenced(item.claim)) {
-            runs.push(key(item.claim.run));
-            nodes.push(int32(item.claim.node.0));
-            codecs.push(codec.as_ref());
-            bytes.push(content.as_ref());
+/// The outputs that were accepted.
+fn outputs<'i>(items: &[&'i CommitItem], accepted: &Accepted) -> Vec<(RunKey, Node, &'i Payload)> {
+    let output = |item: &&'i CommitItem| match &item.outcome {
+        Outcome::Completed { output, .. } if accepted.contains(&fenced(item.claim)) => {
+            Some((item.claim.run, item.claim.node, output))
         }
-    }
-    if runs.is_empty() {
-        return Ok(());
-    }
-    transaction.run(statements::INSERT_OUTPUTS, &[&runs, &nodes, &codecs, &bytes]).await
+        _ => None,
+    };
+    items.iter().filter_map(output).collect()
 }
 
 /// How attempts under the tokens of items that changed nothing now had ended before: the reply

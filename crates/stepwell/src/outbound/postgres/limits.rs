@@ -23,6 +23,12 @@ struct Tenant {
 }
 
 impl Room {
+    /// Room without end, for tenants without limits.
+    pub(super) fn without_limits(tenants: BTreeMap<u32, TenantSettings>) -> Self {
+        let tenant = |(group, settings)| (group, Tenant { settings, left: None });
+        Self(tenants.into_iter().map(tenant).collect())
+    }
+
     /// Takes a slot, if there is one.
     pub(super) fn take(&mut self, group: u32) -> bool {
         match self.0.get_mut(&group).and_then(|tenant| tenant.left.as_mut()) {
@@ -62,6 +68,7 @@ impl Transaction {
         let groups: Vec<i32> = groups.into_iter().collect();
         let tenants = self.settings(&groups).await?;
         let is_limited = |settings: &TenantSettings| settings.tasks_max.is_some();
+        self.remember_limits(&tenants);
         let (limited, free): (Vec<_>, Vec<_>) =
             tenants.iter().partition(|(_, settings)| is_limited(settings));
         let groups_of = |tenants: &[(&u32, &TenantSettings)]| -> Vec<i32> {
@@ -81,9 +88,24 @@ impl Transaction {
         Ok(Room(tenants.iter().map(tenant).collect()))
     }
 
-    async fn settings(&self, groups: &[i32]) -> Result<BTreeMap<u32, TenantSettings>, StoreError> {
+    pub(super) async fn settings(
+        &self,
+        groups: &[i32],
+    ) -> Result<BTreeMap<u32, TenantSettings>, StoreError> {
         let rows = self.all(statements::READ_TENANTS, &[&groups]).await?;
         rows.iter().map(settings).collect()
+    }
+
+    /// The next transaction knows better which way to go.
+    fn remember_limits(&self, tenants: &BTreeMap<u32, TenantSettings>) {
+        let mut limited = self.limited();
+        for (group, settings) in tenants {
+            if settings.tasks_max.is_some() {
+                limited.insert(*group);
+            } else {
+                limited.remove(group);
+            }
+        }
     }
 
     async fn count_slots(&self, limited: &[i32]) -> Result<BTreeMap<u32, u64>, StoreError> {

@@ -41,6 +41,44 @@ pub(super) fn queued(row: &Row) -> Result<Queued, StoreError> {
     })
 }
 
+/// Where tenants stand in queues: the last position each was given.
+pub(super) type Standings = BTreeMap<(u32, Queue), Option<Position>>;
+
+/// Positions of tasks in their queues, and the keys they are ordered by.
+#[derive(Default)]
+pub(super) struct Slots {
+    orders: Vec<i64>,
+    positions: Vec<i64>,
+}
+
+impl Slots {
+    /// The tenants' next positions, in order.
+    pub(super) fn of(
+        tasks: &[Queued],
+        room: &Room,
+        standings: &mut Standings,
+        frontiers: &BTreeMap<Queue, Position>,
+    ) -> Self {
+        let mut slots = Self::default();
+        for task in tasks {
+            let frontier = frontiers.get(&task.queue).copied().unwrap_or_default();
+            let last = standings.entry((task.group, task.queue.clone())).or_default();
+            // Starts are refused before the positions are used up; what is already under way
+            // shares the last one, in order of arrival.
+            let position = next_position(frontier, *last, stride(room.weight(task.group)))
+                .unwrap_or(Position(POSITION_MAX));
+            *last = Some(position);
+            slots.positions.push(int(position.0));
+            slots.orders.push(int(order_key(position, Group(task.group)).0));
+        }
+        slots
+    }
+}
+
+pub(super) fn places(tasks: &[Queued]) -> Vec<(u32, Queue)> {
+    tasks.iter().map(|task| (task.group, task.queue.clone())).collect()
+}
+
 /// Tasks as columns for a statement.
 struct Columns<'t> {
     groups: Vec<i32>,
@@ -91,25 +129,21 @@ impl Transaction {
     }
 
     async fn give_numbers(&self, tasks: &mut [Queued]) -> Result<(), StoreError> {
-        let fresh = || tasks.iter().filter(|task| task.number == 0).count();
-        let n = int32(u32::try_from(fresh()).unwrap_or(u32::MAX));
-        if n == 0 {
-            return Ok(());
-        }
-        let numbers = self.all(statements::TAKE_NUMBERS, &[&n]).await?;
+        let n_fresh = tasks.iter().filter(|task| task.number == 0).count();
+        let numbers = self.take_numbers(n_fresh).await?;
         let fresh = tasks.iter_mut().filter(|task| task.number == 0);
-        for (task, row) in fresh.zip(numbers) {
-            task.number = unsigned(&row, 0)?;
+        for (task, number) in fresh.zip(numbers) {
+            task.number = number;
         }
         Ok(())
     }
 
-    async fn served(&self) -> Result<HashSet<(String, u32)>, StoreError> {
+    pub(super) async fn served(&self) -> Result<HashSet<(String, u32)>, StoreError> {
         let rows = self.all(statements::READ_SERVED, &[]).await?;
         rows.iter().map(|row| Ok((row.try_get(0)?, count(row, 1)?))).collect()
     }
 
-    async fn park(&self, tasks: &[Queued]) -> Result<(), StoreError> {
+    pub(super) async fn park(&self, tasks: &[Queued]) -> Result<(), StoreError> {
         if tasks.is_empty() {
             return Ok(());
         }
@@ -145,29 +179,29 @@ impl Transaction {
         if tasks.is_empty() {
             return Ok(());
         }
-        let mut standings = self.standings(tasks, true).await?;
-        let frontiers = self.frontiers(tasks).await?;
-        let (mut orders, mut positions) = (Vec::new(), Vec::new());
-        for task in tasks {
-            let frontier = frontiers.get(&task.queue).copied().unwrap_or_default();
-            let last = standings.entry((task.group, task.queue.clone())).or_default();
-            // Starts are refused before the positions are used up; what is already under way
-            // shares the last one, in order of arrival.
-            let position = next_position(frontier, *last, stride(room.weight(task.group)))
-                .unwrap_or(Position(POSITION_MAX));
-            *last = Some(position);
-            positions.push(int(position.0));
-            orders.push(int(order_key(position, Group(task.group)).0));
-        }
+        let mut standings = self.make_standings(tasks).await?;
+        let frontiers = self.frontiers(&places(tasks)).await?;
+        let slots = Slots::of(tasks, room, &mut standings, &frontiers);
         self.set_standings(&standings).await?;
+        self.insert_ready(tasks, &slots).await
+    }
+
+    pub(super) async fn insert_ready(
+        &self,
+        tasks: &[Queued],
+        slots: &Slots,
+    ) -> Result<(), StoreError> {
+        if tasks.is_empty() {
+            return Ok(());
+        }
         let c = Columns::of(tasks);
         self.run(
             statements::INSERT_READY,
             &[
                 &c.queues,
-                &orders,
+                &slots.orders,
                 &c.numbers,
-                &positions,
+                &slots.positions,
                 &c.groups,
                 &c.definitions,
                 &c.losses,
@@ -178,14 +212,17 @@ impl Transaction {
         .await
     }
 
-    /// Where the tenants of these tasks stand in their queues, locked in order.
-    async fn standings(
+    /// Where tenants stand in queues, locked in order. Made first if need be, when they join.
+    pub(super) async fn standings(
         &self,
-        tasks: &[Queued],
+        places: &[(u32, Queue)],
         make: bool,
-    ) -> Result<BTreeMap<(u32, Queue), Option<Position>>, StoreError> {
+    ) -> Result<Standings, StoreError> {
+        if places.is_empty() {
+            return Ok(Standings::new());
+        }
         let asked: BTreeSet<(u32, &Queue)> =
-            tasks.iter().map(|task| (task.group, &task.queue)).collect();
+            places.iter().map(|(group, queue)| (*group, queue)).collect();
         let groups: Vec<i32> = asked.iter().map(|(group, _)| int32(*group)).collect();
         let queues: Vec<&str> = asked.iter().map(|(_, queue)| queue.as_str()).collect();
         if make {
@@ -201,10 +238,14 @@ impl Transaction {
         Ok(standings)
     }
 
-    async fn set_standings(
-        &self,
-        standings: &BTreeMap<(u32, Queue), Option<Position>>,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn make_standings(&self, tasks: &[Queued]) -> Result<Standings, StoreError> {
+        self.standings(&places(tasks), true).await
+    }
+
+    pub(super) async fn set_standings(&self, standings: &Standings) -> Result<(), StoreError> {
+        if standings.is_empty() {
+            return Ok(());
+        }
         let groups: Vec<i32> = standings.keys().map(|(group, _)| int32(*group)).collect();
         let queues: Vec<&str> = standings.keys().map(|(_, queue)| queue.as_str()).collect();
         let last: Vec<i64> =
@@ -212,8 +253,14 @@ impl Transaction {
         self.run(statements::SET_STANDINGS, &[&groups, &queues, &last]).await
     }
 
-    async fn frontiers(&self, tasks: &[Queued]) -> Result<BTreeMap<Queue, Position>, StoreError> {
-        let queues: BTreeSet<&str> = tasks.iter().map(|task| task.queue.as_str()).collect();
+    pub(super) async fn frontiers(
+        &self,
+        places: &[(u32, Queue)],
+    ) -> Result<BTreeMap<Queue, Position>, StoreError> {
+        if places.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let queues: BTreeSet<&str> = places.iter().map(|(_, queue)| queue.as_str()).collect();
         let queues: Vec<&str> = queues.into_iter().collect();
         let rows = self.all(statements::READ_FRONTIERS, &[&queues]).await?;
         rows.iter().map(|row| Ok((name(row, 0)?, Position(unsigned(row, 1)?)))).collect()
@@ -242,8 +289,9 @@ impl Transaction {
         if withdrawn.is_empty() {
             return Ok(());
         }
-        let mut standings = self.standings(withdrawn, false).await?;
-        let frontiers = self.frontiers(withdrawn).await?;
+        let places = places(withdrawn);
+        let mut standings = self.standings(&places, false).await?;
+        let frontiers = self.frontiers(&places).await?;
         let groups: Vec<i32> = standings.keys().map(|(group, _)| int32(*group)).collect();
         let queues: Vec<&str> = standings.keys().map(|(_, queue)| queue.as_str()).collect();
         let rows = self.all(statements::GREATEST_POSITIONS, &[&groups, &queues]).await?;

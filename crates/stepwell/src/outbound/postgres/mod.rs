@@ -11,6 +11,7 @@ mod connect;
 mod definitions;
 mod error;
 mod inspection;
+mod join;
 mod leadership;
 mod limits;
 mod line;
@@ -32,16 +33,20 @@ mod transaction;
 mod workers;
 mod write;
 
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use connect::Role;
 pub use options::PostgresOptions;
 use pool::Pool;
+use stepwell_core::id::{DefinitionId, Queue, Tenant, WorkerId};
 use transaction::{DefinitionCache, Transaction};
 
-use crate::ports::{HintSender, Hints, Store, StoreError, Traffic, TrafficCounter};
+use crate::ports::{
+    Hint, HintSender, Hints, Store, StoreError, StoredDefinition, Traffic, TrafficCounter,
+};
 
 /// A store in a PostgreSQL schema. Clones share one pool of connections.
 #[derive(Clone)]
@@ -54,12 +59,37 @@ struct Shared {
     hints: HintSender,
     definitions: DefinitionCache,
     outbox: Arc<notify::Outbox>,
+    /// Tenants that were seen to have a limit: a guess that is checked whenever it matters.
+    limited: Mutex<HashSet<u32>>,
+    /// Tenants that were seen to be new to a queue; see `introduce_strangers`.
+    strangers: Mutex<BTreeSet<(u32, Queue)>>,
+    /// The groups of tenants, which never change.
+    groups: Mutex<HashMap<Tenant, u32>>,
+    /// What workers of this process were registered with when they last asked for work.
+    askers: Mutex<HashMap<WorkerId, claims::Asking>>,
     /// What [`saw_revisions`](Self::saw_revisions) saw last.
     revisions: AtomicI64,
     traffic: TrafficCounter,
 }
 
 impl Shared {
+    fn groups(&self) -> MutexGuard<'_, HashMap<Tenant, u32>> {
+        self.groups.lock().expect("no holder of the lock panics")
+    }
+
+    fn strangers(&self) -> MutexGuard<'_, BTreeSet<(u32, Queue)>> {
+        self.strangers.lock().expect("no holder of the lock panics")
+    }
+
+    /// Those of these definitions that were read before.
+    fn known_definitions(
+        &self,
+        ids: &BTreeSet<DefinitionId>,
+    ) -> BTreeMap<DefinitionId, Arc<StoredDefinition>> {
+        let known = self.definitions.lock().expect("no holder of the lock panics");
+        ids.iter().filter_map(|id| Some((*id, Arc::clone(known.get(id)?)))).collect()
+    }
+
     /// Forgets definitions if policies have changed since the last look, perhaps by another
     /// process: what is read next is fresh.
     fn saw_revisions(&self, revisions: i64) {
@@ -90,6 +120,12 @@ impl PostgresStore {
         Transaction::begin(client, &self.shared).await
     }
 
+    /// A transaction that is yet to be opened.
+    async fn take(&self, role: Role) -> Result<Transaction, StoreError> {
+        let client = self.shared.pool.get(role).await?;
+        Ok(Transaction::on(client, &self.shared))
+    }
+
     /// Begins a transaction whose statements all see one snapshot.
     async fn begin_snapshot(&self) -> Result<Transaction, StoreError> {
         let client = self.shared.pool.get(Role::Work).await?;
@@ -98,14 +134,32 @@ impl PostgresStore {
 
     /// Commits, then tells others what there is to see.
     async fn commit_transaction(&self, transaction: Transaction) -> Result<(), StoreError> {
-        let earned = transaction.commit().await?;
-        for hint in &earned {
+        self.give_hints(&transaction.commit().await?);
+        Ok(())
+    }
+
+    /// Ends a transaction that closed itself if all went well. If it met another one, it is rolled
+    /// back before it is tried again: it must not wait for its own locks.
+    async fn conclude<T>(
+        &self,
+        transaction: Transaction,
+        answer: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match &answer {
+            Ok(_) => self.give_hints(&transaction.ended()),
+            Err(error) if error::is_conflict(error) => transaction.roll_back().await?,
+            Err(_) => {}
+        }
+        answer
+    }
+
+    fn give_hints(&self, earned: &[Hint]) {
+        for hint in earned {
             self.shared.hints.give(*hint);
         }
         if !earned.is_empty() {
             self.shared.outbox.tell();
         }
-        Ok(())
     }
 
     /// Tries again what failed because of another transaction. Calls carry their own ids and
@@ -120,6 +174,7 @@ impl PostgresStore {
                 Err(error) if error::is_conflict(&error) && n_tries < CONFLICT_RETRIES_MAX => {
                     n_tries += 1;
                     tracing::debug!(%error, n_tries, "met another transaction, trying again");
+                    self.introduce_strangers().await?;
                 }
                 answer => return answer,
             }

@@ -2,8 +2,8 @@
 //! remedy. Later the same errors are outages: work waits until they are over.
 
 use std::str::FromStr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stepwell_core::code::Code;
@@ -101,8 +101,18 @@ impl PostgresStore {
         let (hints, definitions) = (HintSender::default(), DefinitionCache::default());
         let (outbox, revisions) = (Arc::default(), AtomicI64::new(-1));
         let traffic = TrafficCounter::default();
-        let shared = Shared { pool, hints, definitions, outbox, revisions, traffic };
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared {
+            pool,
+            hints,
+            definitions,
+            outbox,
+            limited: Mutex::default(),
+            strangers: Mutex::default(),
+            groups: Mutex::default(),
+            askers: Mutex::default(),
+            revisions,
+            traffic,
+        });
         if let Some(listener) = listener.filter(|_| !options.poll_only) {
             notify::start(&shared, listener.for_role(Role::Listen));
         }

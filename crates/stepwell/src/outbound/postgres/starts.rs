@@ -1,26 +1,33 @@
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use stepwell_core::code::Code;
-use stepwell_core::decide;
-use stepwell_core::id::{DefinitionId, RunId, RunKey, Tenant};
+use stepwell_core::decide::{self, RunSeed};
+use stepwell_core::id::{DefinitionId, Queue, RunId, RunKey, Tenant};
+use stepwell_core::time::Timestamp;
+use stepwell_core::workflow::Definition;
 use uuid::Uuid;
 
+use super::error::{conflict, is_conflict};
+use super::join::{Line, Places};
 use super::rows::{self, StoredRun, count, int, int32, key, name};
-use super::transaction::Transaction;
-use super::write::Written;
-use super::{PostgresStore, statements};
-use crate::ports::{KnownRun, StartAnswer, StartRequest, Starts, StoreError, StoredDefinition};
+use super::transaction::{Params, Transaction};
+use super::write::{Payloads, Written};
+use super::{PostgresStore, Role, statements};
+use crate::ports::{
+    KnownRun, Payload, StartAnswer, StartRequest, Starts, StoreError, StoredDefinition,
+};
 
 #[async_trait]
 impl Starts for PostgresStore {
     async fn start(&self, requests: Vec<StartRequest>) -> Result<Vec<StartAnswer>, StoreError> {
-        let tenants: Vec<Tenant> = requests.iter().map(|r| r.seed.tenant.clone()).collect();
-        let groups = self.with_retries(|| self.groups(&tenants)).await?;
-        self.with_retries(|| self.start_once(&requests, &groups)).await
+        self.with_retries(|| self.start_once(&requests)).await
     }
 }
+
+/// Most tenants whose groups are remembered.
+const GROUPS_MAX: usize = 100_000;
 
 /// A run by the names its caller knows it by.
 type RunNames = (Tenant, RunId);
@@ -32,10 +39,12 @@ impl PostgresStore {
         &self,
         tenants: &[Tenant],
     ) -> Result<HashMap<Tenant, u32>, StoreError> {
+        if let Some(known) = self.known_groups(tenants) {
+            return Ok(known);
+        }
         let transaction = self.begin().await?;
         let mut known = read_groups(&transaction, tenants).await?;
-        // In the order of their appearance, by which tenants are numbered; the lock on the table
-        // keeps others away meanwhile.
+        // The lock on the table keeps others away meanwhile.
         let mut fresh: Vec<&Tenant> = Vec::new();
         let mut seen = HashSet::new();
         for tenant in tenants {
@@ -51,32 +60,81 @@ impl PostgresStore {
             known = read_groups(&transaction, tenants).await?;
         }
         self.commit_transaction(transaction).await?;
+        self.remember_groups(&known);
         Ok(known)
     }
 
-    async fn start_once(
+    /// The groups of tenants, if all of them are known.
+    fn known_groups(&self, tenants: &[Tenant]) -> Option<HashMap<Tenant, u32>> {
+        let known = self.shared.groups();
+        tenants.iter().map(|tenant| Some((tenant.clone(), *known.get(tenant)?))).collect()
+    }
+
+    fn remember_groups(&self, groups: &HashMap<Tenant, u32>) {
+        let mut known = self.shared.groups();
+        if known.len() > GROUPS_MAX {
+            known.clear();
+        }
+        known.extend(groups.iter().map(|(tenant, group)| (tenant.clone(), *group)));
+    }
+
+    /// The definitions that starts name, as far as they are stored.
+    async fn definitions_of(
         &self,
         requests: &[StartRequest],
-        groups: &HashMap<Tenant, u32>,
-    ) -> Result<Vec<StartAnswer>, StoreError> {
-        let mut transaction = self.begin().await?;
-        transaction.share_service().await?;
-        let definitions = definitions(&transaction, requests).await?;
-        let fresh = insert_runs(&mut transaction, requests, groups, &definitions).await?;
-        let known = known_runs(&transaction, requests, &fresh).await?;
-        let mut answers = Vec::with_capacity(requests.len());
-        for request in requests {
-            answers.push(match definitions.get(&request.seed.definition) {
-                None => StartAnswer::Refused(unknown_definition(request)),
-                Some(_) if fresh.contains(&request.seed.key) => StartAnswer::Started,
-                Some(stored) => meet(&transaction, request, stored, &known)
-                    .await
-                    .unwrap_or_else(StartAnswer::Refused),
-            });
+    ) -> Result<BTreeMap<DefinitionId, Arc<StoredDefinition>>, StoreError> {
+        let ids: BTreeSet<DefinitionId> = requests.iter().map(|r| r.seed.definition).collect();
+        let mut definitions = self.shared.known_definitions(&ids);
+        if definitions.len() < ids.len() {
+            let transaction = self.begin().await?;
+            for id in ids {
+                let stored = transaction.find_definition(id).await?;
+                definitions.extend(stored.map(|stored| (id, stored)));
+            }
+            self.commit_transaction(transaction).await?;
         }
-        self.commit_transaction(transaction).await?;
-        Ok(answers)
+        Ok(definitions)
     }
+
+    async fn start_once(&self, requests: &[StartRequest]) -> Result<Vec<StartAnswer>, StoreError> {
+        // In the order of their appearance, by which new ones are numbered.
+        let mut seen = HashSet::new();
+        let tenants = requests.iter().map(|r| &r.seed.tenant).filter(|tenant| seen.insert(*tenant));
+        let tenants: Vec<Tenant> = tenants.cloned().collect();
+        let groups = self.groups(&tenants).await?;
+        let definitions = self.definitions_of(requests).await?;
+        let mut transaction = self.take(Role::Work).await?;
+        let answers = start(&mut transaction, requests, &groups, &definitions).await;
+        if answers.as_ref().is_err_and(is_conflict) {
+            self.shared.groups().clear();
+        }
+        self.conclude(transaction, answers).await
+    }
+}
+
+/// Inserts runs whose ids are free, and commits them with everything that belongs to them.
+async fn start(
+    transaction: &mut Transaction,
+    requests: &[StartRequest],
+    groups: &HashMap<Tenant, u32>,
+    definitions: &BTreeMap<DefinitionId, Arc<StoredDefinition>>,
+) -> Result<Vec<StartAnswer>, StoreError> {
+    let fresh = Fresh::of(requests, groups, definitions);
+    let inserted = fresh.insert(transaction).await?;
+    let known = known_runs(transaction, requests, &inserted.keys).await?;
+    let mut answers = Vec::with_capacity(requests.len());
+    for request in requests {
+        answers.push(match definitions.get(&request.seed.definition) {
+            None => StartAnswer::Refused(unknown_definition(request)),
+            Some(_) if inserted.keys.contains(&request.seed.key) => StartAnswer::Started,
+            Some(stored) => meet(transaction, request, stored, &known)
+                .await
+                .unwrap_or_else(StartAnswer::Refused),
+        });
+    }
+    let (written, inputs) = fresh.written(transaction.now, &inserted.keys);
+    transaction.write(written, inserted.line, Payloads::Inputs(&inputs), true).await?;
+    Ok(answers)
 }
 
 async fn read_groups(
@@ -88,73 +146,130 @@ async fn read_groups(
     rows.iter().map(|row| Ok((name(row, 1)?, count(row, 0)?))).collect()
 }
 
-async fn definitions(
-    transaction: &Transaction,
-    requests: &[StartRequest],
-) -> Result<BTreeMap<DefinitionId, Arc<StoredDefinition>>, StoreError> {
-    let ids: HashSet<DefinitionId> = requests.iter().map(|r| r.seed.definition).collect();
-    let mut definitions = BTreeMap::new();
-    for id in ids {
-        definitions.extend(transaction.find_definition(id).await?.map(|stored| (id, stored)));
-    }
-    Ok(definitions)
+/// A start with its tenant's group and its definition.
+type Start<'r> = (&'r StartRequest, u32, &'r Arc<StoredDefinition>);
+
+/// Starts that may become runs: the first of each id, if its definition is known.
+struct Fresh<'r>(Vec<Start<'r>>);
+
+/// Runs that were inserted, and the line that their tasks will join.
+struct Inserted {
+    keys: HashSet<RunKey>,
+    line: Option<Line>,
 }
 
-/// Inserts runs whose ids are free, with everything that belongs to them. Gives their keys.
-async fn insert_runs(
-    transaction: &mut Transaction,
-    requests: &[StartRequest],
-    groups: &HashMap<Tenant, u32>,
-    definitions: &BTreeMap<DefinitionId, Arc<StoredDefinition>>,
-) -> Result<HashSet<RunKey>, StoreError> {
-    let (mut keys, mut group_ids, mut ids, mut numbers) = (vec![], vec![], vec![], vec![]);
-    let (mut n_open, mut next_event, mut digests) = (vec![], vec![], vec![]);
-    let mut written = Vec::new();
-    let mut seen: HashSet<RunNames> = HashSet::new();
-    for request in requests {
-        let seed = &request.seed;
-        let Some(stored) = definitions.get(&seed.definition) else { continue };
-        let Some(group) = groups.get(&seed.tenant) else { continue };
-        if !seen.insert((seed.tenant.clone(), seed.id.clone())) {
-            continue;
+impl Transaction {
+    /// The names of tenants by group.
+    async fn names_of(&self, groups: &BTreeSet<u32>) -> Result<BTreeMap<u32, Tenant>, StoreError> {
+        let groups: Vec<i32> = groups.iter().map(|group| int32(*group)).collect();
+        let rows = self.all(statements::READ_TENANTS, &[&groups]).await?;
+        rows.iter().map(|row| Ok((count(row, 0)?, name(row, 1)?))).collect()
+    }
+}
+
+impl<'r> Fresh<'r> {
+    fn of(
+        requests: &'r [StartRequest],
+        groups: &HashMap<Tenant, u32>,
+        definitions: &'r BTreeMap<DefinitionId, Arc<StoredDefinition>>,
+    ) -> Self {
+        let mut seen: HashSet<(&Tenant, &RunId)> = HashSet::new();
+        let fresh = |request: &'r StartRequest| {
+            let stored = definitions.get(&request.seed.definition)?;
+            let group = groups.get(&request.seed.tenant)?;
+            let is_first = seen.insert((&request.seed.tenant, &request.seed.id));
+            is_first.then_some((request, *group, stored))
+        };
+        Self(requests.iter().filter_map(fresh).collect())
+    }
+
+    /// Opens the transaction, inserts runs whose ids are free, and looks at the line that their
+    /// tasks will join.
+    async fn insert(&self, transaction: &mut Transaction) -> Result<Inserted, StoreError> {
+        let seeds = || self.0.iter().map(|(request, ..)| &request.seed);
+        let keys: Vec<Uuid> = seeds().map(|seed| key(seed.key)).collect();
+        let group_ids: Vec<i32> = self.0.iter().map(|(_, group, _)| int32(*group)).collect();
+        let ids: Vec<&str> = seeds().map(|seed| seed.id.as_str()).collect();
+        let numbers: Vec<i32> = seeds().map(|seed| int32(seed.definition.0)).collect();
+        let shapes = self.shapes();
+        let shape = |seed: &RunSeed| shapes.get(&seed.definition).cloned().unwrap_or_default();
+        let n_open: Vec<i32> = seeds().map(|seed| int32(shape(seed).n_open)).collect();
+        let next_event: Vec<i64> = seeds().map(|seed| int(shape(seed).next_event)).collect();
+        let digests: Vec<&[u8]> =
+            self.0.iter().map(|(request, ..)| request.input_digest.as_slice()).collect();
+        let groups: BTreeSet<u32> = self.0.iter().map(|(_, group, _)| *group).collect();
+        let mut places = Places::new();
+        for (request, group, _) in &self.0 {
+            places.extend(shape(&request.seed).queues.into_iter().map(|queue| (*group, queue)));
         }
-        let image = decide::start(&stored.definition, transaction.now, seed.clone());
-        keys.push(key(seed.key));
-        group_ids.push(int32(*group));
-        ids.push(seed.id.as_str());
-        numbers.push(int32(seed.definition.0));
-        n_open.push(int32(image.run().n_open));
-        next_event.push(int(image.run().next_event));
-        digests.push(request.input_digest.as_slice());
-        written.push((seed.key, request, Written::new(image, stored, *group)));
+        // The first write goes out when it is known that there is a transaction to undo it.
+        let (now, shared) = tokio::join!(biased; transaction.open(), transaction.share_service());
+        transaction.now = now?;
+        shared?;
+        let now = transaction.now.as_micros();
+        let params: Params<'_> =
+            &[&keys, &group_ids, &ids, &numbers, &n_open, &next_event, &digests, &now];
+        let (named, inserted, line) = tokio::join!(
+            biased;
+            transaction.names_of(&groups),
+            transaction.all(statements::INSERT_RUNS, params),
+            transaction.look_if_simple(&groups, &places),
+        );
+        let named = named?;
+        let is_named = |(request, group, _): &Start<'_>| {
+            named.get(group).is_some_and(|name| *name == request.seed.tenant)
+        };
+        if !self.0.iter().all(is_named) {
+            // Another database answers than the one they were read from, or one restored.
+            return Err(conflict("tenants have other groups by now"));
+        }
+        let keys = inserted?.iter().map(|row| rows::run_key(row, 0)).collect::<Result<_, _>>()?;
+        Ok(Inserted { keys, line: line? })
     }
-    let now = transaction.now.as_micros();
-    let params: super::transaction::Params<'_> =
-        &[&keys, &group_ids, &ids, &numbers, &n_open, &next_event, &digests, &now];
-    let inserted = transaction.all(statements::INSERT_RUNS, params).await?;
-    let inserted: HashSet<RunKey> =
-        inserted.iter().map(|row| rows::run_key(row, 0)).collect::<Result<_, _>>()?;
-    written.retain(|(key, ..)| inserted.contains(key));
-    insert_inputs(transaction, written.iter().map(|(key, request, _)| (*key, *request))).await?;
-    transaction.write_fresh(written.into_iter().map(|(.., written)| written).collect()).await?;
-    Ok(inserted)
+
+    /// What a run of each definition begins with.
+    fn shapes(&self) -> BTreeMap<DefinitionId, Shape> {
+        let mut shapes = BTreeMap::new();
+        for (request, _, stored) in &self.0 {
+            let shape = || Shape::of(&stored.definition, &request.seed);
+            shapes.entry(request.seed.definition).or_insert_with(shape);
+        }
+        shapes
+    }
+
+    /// The runs that were inserted, with everything that belongs to them.
+    fn written(
+        &self,
+        now: Timestamp,
+        inserted: &HashSet<RunKey>,
+    ) -> (Vec<Written>, Vec<(RunKey, &'r Payload)>) {
+        let fresh = self.0.iter().filter(|(request, ..)| inserted.contains(&request.seed.key));
+        let start = |(request, group, stored): &Start<'r>| {
+            let image = decide::start(&stored.definition, now, request.seed.clone());
+            let request: &'r StartRequest = request;
+            (Written::new(image, stored, *group), (request.seed.key, &request.input))
+        };
+        fresh.map(start).unzip()
+    }
 }
 
-async fn insert_inputs(
-    transaction: &Transaction,
-    requests: impl Iterator<Item = (RunKey, &StartRequest)>,
-) -> Result<(), StoreError> {
-    let (mut keys, mut codecs, mut bytes): (Vec<Uuid>, Vec<&str>, Vec<&[u8]>) =
-        (vec![], vec![], vec![]);
-    for (run, request) in requests {
-        keys.push(key(run));
-        codecs.push(request.input.codec.as_ref());
-        bytes.push(request.input.bytes.as_ref());
+/// What is the same for all runs that start from one definition.
+#[derive(Clone, Default)]
+struct Shape {
+    n_open: u32,
+    next_event: u64,
+    /// The queues of the tasks that are ready at once.
+    queues: Vec<Queue>,
+}
+
+impl Shape {
+    fn of(definition: &Definition, seed: &RunSeed) -> Self {
+        let image = decide::start(definition, Timestamp::EPOCH, seed.clone());
+        let (n_open, next_event) = (image.run().n_open, image.run().next_event);
+        let (.., changes) = image.into_parts();
+        let queues = changes.enqueued.iter().map(|node| definition.queue(*node)).collect();
+        Self { n_open, next_event, queues }
     }
-    if keys.is_empty() {
-        return Ok(());
-    }
-    transaction.run(statements::INSERT_INPUTS, &[&keys, &codecs, &bytes]).await
 }
 
 /// Runs that stand where requests could not be inserted.

@@ -1,9 +1,12 @@
 //! One transaction, as the calls of the store see it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 
-use stepwell_core::id::DefinitionId;
+use stepwell_core::id::{DefinitionId, Queue};
 use stepwell_core::time::Timestamp;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
@@ -19,56 +22,109 @@ pub(super) type DefinitionCache = Arc<Mutex<HashMap<DefinitionId, Arc<StoredDefi
 /// Parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// One transaction. Dropped without a commit, its connection is closed and not used again, so
-/// that nothing of it can leak into another.
+/// The answer to a statement. Boxed, so that calls which join many of them stay small.
+type Answer<'t, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>;
+
+/// One transaction. Dropped without a commit it is rolled back beside the caller, and only then is
+/// its connection used again, so that nothing of it can leak into another.
+///
+/// Statements that are polled together (`tokio::join!` with `biased`) go out in the order in which
+/// they are written, without waiting for each other's answers: one round trip for all of them.
+/// Nothing that writes goes out with the begin: if that alone failed, nothing would undo the rest.
 pub(super) struct Transaction {
     client: Option<Client>,
     shared: Arc<Shared>,
     /// The store's time of this transaction.
     pub(super) now: Timestamp,
     earned_hints: Vec<Hint>,
+    /// Held by whoever prepares and sends next. It is handed on in the order of asking.
+    sending: tokio::sync::Mutex<()>,
 }
 
 impl Transaction {
+    /// A transaction that is yet to be [opened](Self::open).
+    pub(super) fn on(client: Client, shared: &Arc<Shared>) -> Self {
+        Self {
+            client: Some(client),
+            shared: Arc::clone(shared),
+            now: Timestamp::EPOCH,
+            earned_hints: Vec::new(),
+            sending: tokio::sync::Mutex::default(),
+        }
+    }
+
     pub(super) async fn begin(client: Client, shared: &Arc<Shared>) -> Result<Self, StoreError> {
-        Self::begin_as(&shared.pool.begin, client, shared).await
+        let mut transaction = Self::on(client, shared);
+        transaction.now = transaction.open().await?;
+        Ok(transaction)
     }
 
     pub(super) async fn begin_snapshot(
         client: Client,
         shared: &Arc<Shared>,
     ) -> Result<Self, StoreError> {
-        Self::begin_as("begin isolation level repeatable read read only", client, shared).await
-    }
-
-    async fn begin_as(
-        begin: &str,
-        client: Client,
-        shared: &Arc<Shared>,
-    ) -> Result<Self, StoreError> {
-        shared.traffic.transaction();
-        client.batch_execute(begin).await?;
-        let mut transaction = Self {
-            client: Some(client),
-            shared: Arc::clone(shared),
-            now: Timestamp::EPOCH,
-            earned_hints: Vec::new(),
-        };
-        transaction.now = if let Some(clock) = &shared.pool.clock {
-            clock.now()
-        } else {
-            let row = transaction.one(statements::READ_NOW, &[]).await?;
-            row.map_or(Timestamp::EPOCH, |row| Timestamp::from_micros(row.get(0)))
-        };
+        let mut transaction = Self::on(client, shared);
+        let begin = "begin isolation level repeatable read read only";
+        transaction.now = transaction.open_as(begin).await?;
         Ok(transaction)
     }
 
+    /// Begins, and gives the store's time. What is joined behind this goes out with it.
+    pub(super) async fn open(&self) -> Result<Timestamp, StoreError> {
+        self.open_as(&self.shared.pool.begin).await
+    }
+
+    /// As [`open`](Self::open), for what may be lost in a crash of the server: its commit does not
+    /// wait for the disk.
+    pub(super) async fn open_relaxed(&self) -> Result<Timestamp, StoreError> {
+        self.open_as(&self.shared.pool.begin_relaxed).await
+    }
+
+    /// Begins, for what needs no time.
+    pub(super) async fn open_timeless(&self) -> Result<(), StoreError> {
+        self.shared.traffic.transaction();
+        self.tell(&self.shared.pool.begin).await
+    }
+
+    async fn open_as(&self, begin: &str) -> Result<Timestamp, StoreError> {
+        self.shared.traffic.transaction();
+        let (begun, now) = tokio::join!(biased; self.tell(begin), self.read_now());
+        begun.and(now)
+    }
+
+    async fn read_now(&self) -> Result<Timestamp, StoreError> {
+        if let Some(clock) = &self.shared.pool.clock {
+            return Ok(clock.now());
+        }
+        let row = self.one(statements::READ_NOW, &[]).await?;
+        let micros = row.map(|row| row.try_get(0)).transpose()?;
+        Ok(Timestamp::from_micros(micros.unwrap_or_default()))
+    }
+
     /// Commits and gives what others should be told.
-    pub(super) async fn commit(mut self) -> Result<Vec<Hint>, StoreError> {
-        self.client()?.batch_execute("commit").await?;
-        // Back to the pool instead of being closed.
+    pub(super) async fn commit(self) -> Result<Vec<Hint>, StoreError> {
+        self.close().await?;
+        Ok(self.ended())
+    }
+
+    /// Commits. What is joined before this goes out with it, and the commit counts only if all of
+    /// that succeeded: a failed transaction is rolled back without a word.
+    pub(super) async fn close(&self) -> Result<(), StoreError> {
+        self.tell("commit").await
+    }
+
+    /// The transaction was [closed](Self::close). Gives what others should be told.
+    pub(super) fn ended(mut self) -> Vec<Hint> {
+        // Back to the pool.
         drop(self.client.take());
-        Ok(std::mem::take(&mut self.earned_hints))
+        std::mem::take(&mut self.earned_hints)
+    }
+
+    /// Gives up, and waits until nothing is locked any more.
+    pub(super) async fn roll_back(mut self) -> Result<(), StoreError> {
+        self.tell("rollback").await?;
+        drop(self.client.take());
+        Ok(())
     }
 
     fn client(&self) -> Result<&Client, StoreError> {
@@ -76,13 +132,12 @@ impl Transaction {
     }
 
     /// The rows of a statement.
-    pub(super) async fn all(
-        &self,
-        sql: &'static str,
-        params: Params<'_>,
-    ) -> Result<Vec<Row>, StoreError> {
-        let statement = self.prepare(sql).await?;
-        Ok(self.client()?.query(&statement, params).await?)
+    pub(super) fn all<'t>(&'t self, sql: &'static str, params: Params<'t>) -> Answer<'t, Vec<Row>> {
+        Box::pin(async move {
+            let turn = self.sending.lock().await;
+            let statement = self.prepare(sql).await?;
+            Ok(sent(self.client()?.query(&statement, params), turn).await?)
+        })
     }
 
     /// The first row of a statement.
@@ -95,14 +150,21 @@ impl Transaction {
     }
 
     /// Runs a statement that gives no rows.
-    pub(super) async fn run(
-        &self,
-        sql: &'static str,
-        params: Params<'_>,
-    ) -> Result<(), StoreError> {
-        let statement = self.prepare(sql).await?;
-        self.client()?.execute(&statement, params).await?;
-        Ok(())
+    pub(super) fn run<'t>(&'t self, sql: &'static str, params: Params<'t>) -> Answer<'t, ()> {
+        Box::pin(async move {
+            let turn = self.sending.lock().await;
+            let statement = self.prepare(sql).await?;
+            sent(self.client()?.execute(&statement, params), turn).await?;
+            Ok(())
+        })
+    }
+
+    /// Sends a command as it is.
+    fn tell<'t>(&'t self, command: &'t str) -> Answer<'t, ()> {
+        Box::pin(async move {
+            let turn = self.sending.lock().await;
+            Ok(sent(self.client()?.batch_execute(command), turn).await?)
+        })
     }
 
     /// A statement of this connection. Behind a pooler the next transaction may be on another
@@ -158,6 +220,16 @@ impl Transaction {
         Ok(Some(stored))
     }
 
+    /// Tenants that were seen to be new to a queue.
+    pub(super) fn strangers(&self) -> std::sync::MutexGuard<'_, BTreeSet<(u32, Queue)>> {
+        self.shared.strangers()
+    }
+
+    /// Tenants that were seen to have a limit.
+    pub(super) fn limited(&self) -> std::sync::MutexGuard<'_, HashSet<u32>> {
+        self.shared.limited.lock().expect("no holder of the lock panics")
+    }
+
     pub(super) fn cache(
         &self,
     ) -> std::sync::MutexGuard<'_, HashMap<DefinitionId, Arc<StoredDefinition>>> {
@@ -167,9 +239,35 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if let Some(client) = self.client.take() {
-            // Taken out of the pool, the connection closes and the server rolls back.
-            drop(Client::take(client));
-        }
+        let Some(client) = self.client.take() else { return };
+        self.shared.pool.driver.spawn(async move {
+            if client.batch_execute("rollback").await.is_err() {
+                // Taken out of the pool, the connection closes and the server rolls back.
+                drop(Client::take(client));
+            }
+        });
     }
+}
+
+/// Sends a statement, hands the turn to send on, and waits for the answer.
+async fn sent<T>(
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    turn: tokio::sync::MutexGuard<'_, ()>,
+) -> Result<T, tokio_postgres::Error> {
+    let mut answer = std::pin::pin!(answer);
+    // The first poll sends.
+    let first = std::future::poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx))).await;
+    drop(turn);
+    match first {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => answer.await,
+    }
+}
+
+/// The first error of statements that went out together: those after it only say that the
+/// transaction has failed.
+pub(super) fn first_error<const N: usize>(
+    answers: [Result<(), StoreError>; N],
+) -> Result<(), StoreError> {
+    answers.into_iter().find(Result::is_err).unwrap_or(Ok(()))
 }

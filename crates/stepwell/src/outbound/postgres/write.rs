@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stepwell_core::id::{Node, RunKey};
-use stepwell_core::run::{Changes, Phase, RunImage, RunRow, TaskRow};
+use stepwell_core::run::{AttemptState, Changes, Phase, RunImage, RunRow, TaskRow};
 use stepwell_core::time::Timestamp;
 use uuid::Uuid;
 
+use super::join::Line;
 use super::line::Queued;
 use super::rows::{int, int32, json, key, token};
 use super::statements;
-use super::transaction::Transaction;
-use crate::ports::{Hint, StoreError, StoredDefinition};
+use super::transaction::{Transaction, first_error};
+use crate::ports::{ClaimRef, Hint, Payload, StoreError, StoredDefinition};
 
 /// A decided run, ready to be written.
 pub(super) struct Written {
@@ -34,6 +35,14 @@ impl Written {
         tasks.map(|task| (self.run.key, task))
     }
 
+    /// The claims whose attempts ended, and how.
+    pub(super) fn ended_claims(&self) -> impl Iterator<Item = (ClaimRef, AttemptState)> {
+        self.changes.attempts.iter().map(|attempt| {
+            let (run, node, token) = (self.run.key, attempt.node, attempt.claim.token);
+            (ClaimRef { run, node, token }, attempt.state)
+        })
+    }
+
     fn queued(&self) -> impl Iterator<Item = Queued> {
         self.changes.enqueued.iter().map(|node| Queued {
             // Given when it is put into line.
@@ -48,33 +57,72 @@ impl Written {
     }
 }
 
+/// Payloads that are written together with rows.
+#[derive(Clone, Copy)]
+pub(super) enum Payloads<'p> {
+    None,
+    /// Inputs of runs that were just inserted.
+    Inputs(&'p [(RunKey, &'p Payload)]),
+    /// Outputs of tasks that completed.
+    Outputs(&'p [(RunKey, Node, &'p Payload)]),
+}
+
 impl Transaction {
-    /// Writes runs that exist: rows first, then slots that came free, then what became ready, so
-    /// that a freed slot goes to those who waited longest.
-    pub(super) async fn write(&mut self, written: Vec<Written>) -> Result<(), StoreError> {
-        self.update_runs(&written).await?;
-        let (inserted, known): (Vec<_>, Vec<_>) = written
-            .iter()
-            .flat_map(Written::touched)
-            .partition(|(_, task)| task.node == Node::ON_FAILURE);
-        self.write_tasks(statements::UPSERT_TASKS, &inserted).await?;
-        self.write_tasks(statements::UPDATE_TASKS, &known).await?;
-        self.write_rest(&written).await
+    /// Writes what was decided: rows first, then slots that came free, then what became ready, so
+    /// that a freed slot goes to those who waited longest. Commits if it `closes` the transaction,
+    /// in the same round trip as the last writes.
+    pub(super) async fn write(
+        &mut self,
+        written: Vec<Written>,
+        line: Option<Line>,
+        payloads: Payloads<'_>,
+        closes: bool,
+    ) -> Result<(), StoreError> {
+        self.earn_all(&written);
+        let tasks: Vec<Queued> = written.iter().flat_map(Written::queued).collect();
+        let is_withdrawn = written.iter().any(|written| !written.changes.dequeued.is_empty());
+        let line = line.filter(|_| !is_withdrawn);
+        let rows = self.write_rows(&written, payloads);
+        if let Some(placed) = line.and_then(|line| line.place(&tasks)) {
+            // None of the tenants has a limit, so there are no slots to be freed.
+            let joins = self.join_line(&placed);
+            return first_error(tokio::join!(biased; rows, joins, self.close_if(closes)).into());
+        }
+        rows.await?;
+        self.take_away(&written).await?;
+        self.enqueue(tasks).await?;
+        self.close_if(closes).await
     }
 
-    /// Writes the tasks of runs that were just inserted.
-    pub(super) async fn write_fresh(&mut self, written: Vec<Written>) -> Result<(), StoreError> {
-        let tasks: Vec<_> = written.iter().flat_map(Written::touched).collect();
-        self.write_tasks(statements::INSERT_TASKS, &tasks).await?;
-        self.write_rest(&written).await
+    async fn close_if(&self, closes: bool) -> Result<(), StoreError> {
+        if closes { self.close().await } else { Ok(()) }
     }
 
-    async fn write_rest(&mut self, written: &[Written]) -> Result<(), StoreError> {
-        self.write_attempts(written).await?;
-        self.write_events(written).await?;
-        self.write_timers(written).await?;
-        self.take_away(written).await?;
-        self.enqueue(written.iter().flat_map(Written::queued).collect()).await?;
+    async fn write_rows(
+        &self,
+        written: &[Written],
+        payloads: Payloads<'_>,
+    ) -> Result<(), StoreError> {
+        let runs = async {
+            match payloads {
+                Payloads::Inputs(_) => Ok(()),
+                _ => self.update_runs(written).await,
+            }
+        };
+        let answers = tokio::join!(
+            biased;
+            runs,
+            self.write_payloads(payloads),
+            self.write_all_tasks(written, matches!(payloads, Payloads::Inputs(_))),
+            self.write_attempts(written),
+            self.write_events(written),
+            self.clear_timers(written),
+            self.set_timers(written),
+        );
+        first_error(answers.into())
+    }
+
+    fn earn_all(&mut self, written: &[Written]) {
         for changes in written.iter().map(|written| &written.changes) {
             // A freed slot may have let a held-back task in.
             if !changes.enqueued.is_empty() || !changes.claims_ended.is_empty() {
@@ -87,7 +135,44 @@ impl Transaction {
                 self.earn(Hint::Ended);
             }
         }
-        Ok(())
+    }
+
+    async fn write_payloads(&self, payloads: Payloads<'_>) -> Result<(), StoreError> {
+        match payloads {
+            Payloads::None | Payloads::Inputs([]) | Payloads::Outputs([]) => Ok(()),
+            Payloads::Inputs(inputs) => {
+                let keys: Vec<Uuid> = inputs.iter().map(|(run, _)| key(*run)).collect();
+                let codecs: Vec<&str> = inputs.iter().map(|(_, input)| &*input.codec).collect();
+                let bytes: Vec<&[u8]> = inputs.iter().map(|(_, input)| &*input.bytes).collect();
+                self.run(statements::INSERT_INPUTS, &[&keys, &codecs, &bytes]).await
+            }
+            Payloads::Outputs(outputs) => {
+                let runs: Vec<Uuid> = outputs.iter().map(|(run, ..)| key(*run)).collect();
+                let nodes: Vec<i32> = outputs.iter().map(|(_, node, _)| int32(node.0)).collect();
+                let codecs: Vec<&str> = outputs.iter().map(|(.., output)| &*output.codec).collect();
+                let bytes: Vec<&[u8]> = outputs.iter().map(|(.., output)| &*output.bytes).collect();
+                self.run(statements::INSERT_OUTPUTS, &[&runs, &nodes, &codecs, &bytes]).await
+            }
+        }
+    }
+
+    async fn write_all_tasks(
+        &self,
+        written: &[Written],
+        are_fresh: bool,
+    ) -> Result<(), StoreError> {
+        let touched = written.iter().flat_map(Written::touched);
+        if are_fresh {
+            return self.write_tasks(statements::INSERT_TASKS, &touched.collect::<Vec<_>>()).await;
+        }
+        let (inserted, known): (Vec<_>, Vec<_>) =
+            touched.partition(|(_, task)| task.node == Node::ON_FAILURE);
+        let answers = tokio::join!(
+            biased;
+            self.write_tasks(statements::UPSERT_TASKS, &inserted),
+            self.write_tasks(statements::UPDATE_TASKS, &known),
+        );
+        first_error(answers.into())
     }
 
     async fn update_runs(&self, written: &[Written]) -> Result<(), StoreError> {
@@ -234,7 +319,7 @@ impl Transaction {
         self.run(statements::INSERT_EVENTS, params).await
     }
 
-    async fn write_timers(&self, written: &[Written]) -> Result<(), StoreError> {
+    async fn clear_timers(&self, written: &[Written]) -> Result<(), StoreError> {
         let (mut runs, mut nodes) = (Vec::new(), Vec::new());
         for written in written {
             for node in &written.changes.timers_cleared {
@@ -242,9 +327,13 @@ impl Transaction {
                 nodes.push(int32(node.0));
             }
         }
-        if !runs.is_empty() {
-            self.run(statements::CLEAR_TIMERS, &[&runs, &nodes]).await?;
+        if runs.is_empty() {
+            return Ok(());
         }
+        self.run(statements::CLEAR_TIMERS, &[&runs, &nodes]).await
+    }
+
+    async fn set_timers(&self, written: &[Written]) -> Result<(), StoreError> {
         let (mut due, mut runs, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
         for written in written {
             for timer in &written.changes.timers {

@@ -1,0 +1,164 @@
+//! The quick way into line, for tenants without limits.
+//!
+//! Everything that has to be known is asked for in one go, together with the writes before it. A
+//! tenant that turns out to have a limit is remembered, and the transaction starts again on the
+//! careful way.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use stepwell_core::fair::Position;
+use stepwell_core::id::Queue;
+
+use super::error::conflict;
+use super::limits::Room;
+use super::line::{Queued, Slots, Standings, places};
+use super::rows::{int32, unsigned};
+use super::transaction::{Transaction, first_error};
+use super::{PostgresStore, statements};
+use crate::ports::{StoreError, TenantSettings};
+
+/// What has to be known to put tasks into line.
+pub(super) struct Line {
+    tenants: BTreeMap<u32, TenantSettings>,
+    standings: Standings,
+    frontiers: BTreeMap<Queue, Position>,
+    served: HashSet<(String, u32)>,
+    numbers: Vec<u64>,
+}
+
+/// The places that tasks may take, by tenant and queue, at least one for each task.
+pub(super) type Places = Vec<(u32, Queue)>;
+
+/// Tasks with their places.
+pub(super) struct Placed {
+    served: Vec<Queued>,
+    unserved: Vec<Queued>,
+    slots: Slots,
+    standings: Standings,
+}
+
+impl Line {
+    /// Gives tasks their places; those that nobody serves will be parked. `None` if the line was
+    /// not looked at for all of them.
+    pub(super) fn place(mut self, tasks: &[Queued]) -> Option<Placed> {
+        let is_known =
+            |task: &Queued| self.standings.contains_key(&(task.group, task.queue.clone()));
+        if tasks.len() > self.numbers.len() || !tasks.iter().all(is_known) {
+            return None;
+        }
+        let mut tasks = tasks.to_vec();
+        for (task, number) in tasks.iter_mut().zip(&self.numbers) {
+            task.number = *number;
+        }
+        let is_served = |task: &Queued| {
+            self.served.contains(&(task.queue.as_str().to_owned(), task.definition.0))
+        };
+        let (served, unserved): (Vec<_>, Vec<_>) = tasks.into_iter().partition(is_served);
+        let room = Room::without_limits(self.tenants);
+        let slots = Slots::of(&served, &room, &mut self.standings, &self.frontiers);
+        let taken: BTreeSet<(u32, Queue)> = places(&served).into_iter().collect();
+        self.standings.retain(|place, _| taken.contains(place));
+        Some(Placed { served, unserved, slots, standings: self.standings })
+    }
+}
+
+impl Transaction {
+    /// Looks at the line that tasks may join, unless a tenant is known to have a limit: those go
+    /// the careful way.
+    pub(super) async fn look_if_simple(
+        &self,
+        groups: &BTreeSet<u32>,
+        places: &Places,
+    ) -> Result<Option<Line>, StoreError> {
+        if groups.is_empty() || self.has_limit(groups) {
+            return Ok(None);
+        }
+        self.look(groups, places).await.map(Some)
+    }
+
+    fn has_limit(&self, groups: &BTreeSet<u32>) -> bool {
+        let limited = self.limited();
+        !limited.is_empty() && groups.iter().any(|group| limited.contains(group))
+    }
+
+    /// Holds still what tenants' settings are, locks where they stand, and reads the rest.
+    async fn look(&self, groups: &BTreeSet<u32>, places: &Places) -> Result<Line, StoreError> {
+        let numbers: Vec<i32> = groups.iter().map(|group| int32(*group)).collect();
+        let (shared, tenants, served, fresh, standings, frontiers) = tokio::join!(
+            biased;
+            self.share_tenants(&numbers),
+            // Read after the locks: somebody may have changed them while we waited.
+            self.settings(&numbers),
+            self.served_if(!places.is_empty()),
+            self.take_numbers(places.len()),
+            self.standings(places, false),
+            self.frontiers(places),
+        );
+        shared?;
+        let line = Line {
+            tenants: tenants?,
+            served: served?,
+            numbers: fresh?,
+            standings: standings?,
+            frontiers: frontiers?,
+        };
+        let limited = line.tenants.iter().filter(|(_, settings)| settings.tasks_max.is_some());
+        let limited: Vec<u32> = limited.map(|(group, _)| *group).collect();
+        if !limited.is_empty() {
+            self.limited().extend(limited);
+            return Err(conflict("a tenant has a limit"));
+        }
+        let is_new = |place: &&(u32, Queue)| !line.standings.contains_key(*place);
+        let strangers: BTreeSet<(u32, Queue)> = places.iter().filter(is_new).cloned().collect();
+        if !strangers.is_empty() {
+            self.strangers().extend(strangers);
+            return Err(conflict("a tenant is new to a queue"));
+        }
+        Ok(line)
+    }
+
+    /// Puts tasks into their queues, or parks those that nobody serves.
+    pub(super) async fn join_line(&self, placed: &Placed) -> Result<(), StoreError> {
+        let (parked, standing, inserted) = tokio::join!(
+            biased;
+            self.park(&placed.unserved),
+            self.set_standings(&placed.standings),
+            self.insert_ready(&placed.served, &placed.slots),
+        );
+        first_error([parked, standing, inserted])
+    }
+
+    /// Holds off changes of settings until the end of the transaction.
+    async fn share_tenants(&self, groups: &[i32]) -> Result<(), StoreError> {
+        self.all(statements::SHARE_TENANTS, &[&groups]).await.map(drop)
+    }
+
+    async fn served_if(&self, is_needed: bool) -> Result<HashSet<(String, u32)>, StoreError> {
+        if is_needed { self.served().await } else { Ok(HashSet::new()) }
+    }
+
+    /// The next numbers of arrival.
+    pub(super) async fn take_numbers(&self, n: usize) -> Result<Vec<u64>, StoreError> {
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        let n = int32(u32::try_from(n).unwrap_or(u32::MAX));
+        let rows = self.all(statements::TAKE_NUMBERS, &[&n]).await?;
+        rows.iter().map(|row| unsigned(row, 0)).collect()
+    }
+}
+
+impl PostgresStore {
+    /// Gives tenants that are new to a queue a row to be locked by, in a short transaction of its
+    /// own: found while others are locked already, it could not be locked in order.
+    pub(super) async fn introduce_strangers(&self) -> Result<(), StoreError> {
+        let strangers = std::mem::take(&mut *self.shared.strangers());
+        if strangers.is_empty() {
+            return Ok(());
+        }
+        let transaction = self.begin().await?;
+        let strangers: Vec<(u32, Queue)> = strangers.into_iter().collect();
+        transaction.standings(&strangers, true).await?;
+        self.commit_transaction(transaction).await
+    }
+}
