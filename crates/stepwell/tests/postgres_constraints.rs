@@ -22,6 +22,19 @@ const DIALECT: Dialect = &[
     ("{its number}", "1"),
 ];
 
+/// What the database takes on trust: hot tables have no foreign keys; docs/schema.md says why.
+const TAKEN_ON_TRUST: &[(&str, &str)] = &[
+    ("run", "a tenant that is not there"),
+    ("run", "a definition that is not there"),
+    ("input", "a run that is not there"),
+    ("task", "a run that is not there"),
+    ("task", "running on a worker that is not there"),
+    ("output", "a task that is not there"),
+    ("attempt", "a task that is not there"),
+    ("attempt", "a worker that is not there"),
+    ("event", "a run that is not there"),
+];
+
 /// What the server says of a row: nothing, or why it is refused.
 async fn refusal(schema: &Schema, sql: &str) -> Option<String> {
     schema.client.batch_execute("begin").await.expect("a transaction begins");
@@ -55,9 +68,11 @@ async fn check(schema: &Schema, table: &Table) -> Vec<String> {
     }
     let mut found = Vec::new();
     for (what, changes) in table.bad {
+        let is_trusted = TAKEN_ON_TRUST.contains(&(name, *what));
         match refusal(schema, &table.insert(&[table.other, changes], DIALECT)).await {
+            None if is_trusted => {}
             // Class 23 is a constraint that does not hold; anything else is the test's mistake.
-            Some(code) if code.starts_with("23") => {}
+            Some(code) if code.starts_with("23") && !is_trusted => {}
             answer => found.push(format!("{name}, {what}: {answer:?}")),
         }
     }
