@@ -73,7 +73,7 @@ pub struct TaskInputs {
     pub input: Payload,
     /// Its parents, in the order of the stored graph.
     pub parents: Vec<ParentInput>,
-    /// What made the run fail, for its failure handler.
+    /// What made the run fail, if this is its failure handler.
     pub failure: Option<RunFailure>,
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use stepwell_core::id::Token;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -48,11 +49,10 @@ impl Held {
     /// stopped, and its answer would change nothing.
     pub(crate) fn take(&self, claim: ClaimRef, is_suspect: bool) -> Stop {
         let mut claims = self.claims();
-        let same_task = |held: &&ClaimRef| held.run == claim.run && held.node == claim.node;
-        for older in claims.keys().filter(same_task).copied().collect::<Vec<_>>() {
-            if let Some(entry) = claims.get(&older) {
-                entry.stop.token.cancel();
-            }
+        let of_task = |token| ClaimRef { token, ..claim };
+        let same_task = of_task(Token(u128::MIN))..=of_task(Token(u128::MAX));
+        for entry in claims.range(same_task).map(|(_, entry)| entry) {
+            entry.stop.token.cancel();
         }
         let stop = Stop::default();
         claims.insert(claim, Entry { stop: stop.clone(), is_suspect });

@@ -26,6 +26,8 @@ select lpad(to_hex(n), 32, '0')::uuid, 0, s, 0, 0, 1, 0, 0, true,
     case s when 2 then lpad(to_hex(n), 32, '0')::uuid end
 from (select n, case when n % 1000 = 0 then 2 when n % 100 = 0 then 1 else 5 end as s
     from generate_series(0, 99999) n) t;
+insert into claim (token, worker, runs, nodes, n_open)
+select token, worker, array[run], array[node], 1 from task where state = 2;
 insert into output (run, node, codec, bytes) select run, node, 'json', '{}' from task;
 insert into attempt (run, node, attempt, state, worker, token, queued_at, started_at, ended_at,
     first_event, with_queued)

@@ -265,6 +265,24 @@ pub(crate) const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "claim",
+        only: Some("postgres"),
+        good: &[
+            ("token", "{key}"),
+            ("worker", "1"),
+            ("runs", "array[{key}]::uuid[]"),
+            ("nodes", "array[0]"),
+            ("n_open", "1"),
+        ],
+        other: &[("token", "{other key}")],
+        bad: &[
+            ("a token twice", &[("token", "{key}")]),
+            ("no worker", &[("worker", "null")]),
+            ("nothing left", &[("n_open", "0")]),
+            ("a run without its node", &[("nodes", "'{}'::integer[]")]),
+        ],
+    },
+    Table {
         name: "admitted",
         only: Some("postgres"),
         good: &[("group_id", "0"), ("number", "1"), ("run", "{key}"), ("node", "0")],

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 
 use async_trait::async_trait;
 use stepwell_core::decide::{self, is_suspect};
-use stepwell_core::id::{Queue, Token, WorkerId};
+use stepwell_core::id::{Node, Queue, Token, WorkerId};
 use stepwell_core::run::{TaskRow, TaskState};
 
 use super::line::{Lane, Queued};
@@ -110,7 +110,7 @@ fn inputs(tables: &Tables, claim: &ClaimRef) -> Result<TaskInputs, StoreError> {
     Ok(TaskInputs {
         input: book.input.clone(),
         parents: parents.iter().map(|edge| parent(book, edge.node)).collect(),
-        failure: book.row.failure.clone(),
+        failure: book.row.failure.clone().filter(|_| claim.node == Node::ON_FAILURE),
     })
 }
 

@@ -5,13 +5,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use stepwell_core::decide::{self, Affected, CancelAnswer, Happening, affected};
-use stepwell_core::id::{Node, RunKey, Token};
+use stepwell_core::id::{DefinitionId, Node, RunKey, Token};
 use stepwell_core::run::{RunImage, TaskRow};
+use tokio_postgres::Row;
 
+use super::error::corrupt;
 use super::join::{Line, Places};
+use super::known::RunFacts;
 use super::rows::{self, StoredRun, key};
 use super::statements;
-use super::transaction::Transaction;
+use super::transaction::{Params, Transaction};
 use super::write::{Payloads, Written};
 use crate::ports::{StoreError, StoredDefinition};
 
@@ -36,16 +39,12 @@ pub(super) struct Decided {
     pub(super) line: Option<Line>,
 }
 
-/// A locked run with its definition and the tasks that were read for it.
-struct Loaded {
-    run: StoredRun,
-    stored: Arc<StoredDefinition>,
-    tasks: Vec<TaskRow>,
-}
+/// Definitions of runs that are being changed.
+type Definitions = HashMap<DefinitionId, Arc<StoredDefinition>>;
 
 /// What has to be read to decide.
 #[derive(Default)]
-struct Needed {
+pub(super) struct Needed {
     tasks: BTreeSet<(RunKey, Node)>,
     /// Runs whose open tasks are all needed.
     all_open: Vec<uuid::Uuid>,
@@ -53,6 +52,16 @@ struct Needed {
     groups: BTreeSet<u32>,
     /// Where tasks may have to wait that become ready.
     places: Places,
+    /// Whether all that happened is plain.
+    is_plain: bool,
+    /// What the runs are thought to be.
+    facts: BTreeMap<RunKey, RunFacts>,
+}
+
+/// What was read to decide.
+pub(super) struct Gathered {
+    tasks: HashMap<RunKey, BTreeMap<Node, TaskRow>>,
+    line: Option<Line>,
 }
 
 impl Transaction {
@@ -61,7 +70,9 @@ impl Transaction {
     pub(super) async fn happen(&mut self, happenings: Happenings) -> Result<Accepted, StoreError> {
         let keys: Vec<RunKey> = happenings.keys().copied().collect();
         let runs = self.lock_runs(&keys).await?;
-        let Decided { accepted, written, line } = self.decide(runs, happenings).await?;
+        let needed = self.needed_by(&runs, &happenings).await?;
+        let gathered = self.gather(&needed).await?;
+        let Decided { accepted, written, line } = self.decide(runs, gathered, happenings).await?;
         self.write(written, line, Payloads::None, false).await?;
         Ok(accepted)
     }
@@ -70,15 +81,18 @@ impl Transaction {
     pub(super) async fn decide(
         &self,
         runs: Vec<StoredRun>,
+        mut gathered: Gathered,
         mut happenings: Happenings,
     ) -> Result<Decided, StoreError> {
-        let (loaded, line) = self.load(runs, &happenings).await?;
+        let definitions = self.definitions(runs.iter().map(|run| run.row.definition)).await?;
         let mut accepted = Accepted::new();
-        let mut written = Vec::with_capacity(loaded.len());
+        let mut written = Vec::with_capacity(runs.len());
         let now = self.now;
-        for Loaded { run, stored, tasks } in loaded {
-            let run_key = run.row.key;
-            let mut image = RunImage::new(&stored.definition, now, run.row, tasks);
+        for run in runs {
+            let (run_key, definition) = (run.row.key, run.row.definition);
+            let Some(stored) = definitions.get(&definition) else { continue };
+            let tasks = gathered.tasks.remove(&run_key).unwrap_or_default();
+            let mut image = RunImage::new(&stored.definition, now, run.row, tasks.into_values());
             for Happened { node, token, happening } in
                 happenings.remove(&run_key).unwrap_or_default()
             {
@@ -87,9 +101,9 @@ impl Transaction {
                     accepted.insert((run_key, node, token));
                 }
             }
-            written.push(Written::new(image, &stored, run.group));
+            written.push(Written::new(image, stored, run.group));
         }
-        Ok(Decided { accepted, written, line })
+        Ok(Decided { accepted, written, line: gathered.line })
     }
 
     /// Cancels a run. `None` if there is none.
@@ -103,8 +117,7 @@ impl Transaction {
         let stored = self.definition(run.row.definition).await?;
         let keys = vec![key(run_key)];
         let tasks = self.all(statements::LOCK_OPEN_TASKS, &[&keys]).await?;
-        let tasks = rows::read_all(&tasks, rows::task)?;
-        let tasks = tasks.into_iter().map(|(_, task)| task);
+        let tasks = self.tasks_of(&tasks).await?.into_iter().map(|(_, task)| task);
         let mut image = RunImage::new(&stored.definition, self.now, run.row, tasks);
         let answer = decide::cancel(&mut image);
         let written = vec![Written::new(image, &stored, run.group)];
@@ -116,80 +129,124 @@ impl Transaction {
     pub(super) async fn lock_runs(&self, runs: &[RunKey]) -> Result<Vec<StoredRun>, StoreError> {
         let keys: Vec<_> = runs.iter().map(|run| key(*run)).collect();
         let rows = self.all(statements::LOCK_RUNS, &[&keys]).await?;
-        rows::read_all(&rows, rows::run)
+        let groups = rows.iter().map(rows::run_group).collect::<Result<BTreeSet<_>, _>>()?;
+        let names = self.tenant_names(&groups).await?;
+        let read = |row: &Row| {
+            let tenant = names.get(&rows::run_group(row)?).cloned();
+            rows::run_of(row, tenant.ok_or_else(|| corrupt("a tenant is missing"))?)
+        };
+        rows::read_all(&rows, read)
+    }
+
+    /// What has to be read, if all these runs are what this process remembers.
+    pub(super) fn guess(&self, happenings: &Happenings) -> Option<Needed> {
+        let facts = self.known().runs(happenings.keys())?;
+        let ids: BTreeSet<DefinitionId> = facts.values().map(|facts| facts.definition).collect();
+        let definitions = self.known_definitions(&ids);
+        let mut needed = Needed::new(happenings);
+        for (run, facts) in &facts {
+            needed.add(*run, *facts, definitions.get(&facts.definition)?, &happenings[run]);
+        }
+        needed.is_plain.then_some(needed)
+    }
+
+    /// What has to be read to decide about locked runs.
+    pub(super) async fn needed_by(
+        &self,
+        runs: &[StoredRun],
+        happenings: &Happenings,
+    ) -> Result<Needed, StoreError> {
+        let definitions = self.definitions(runs.iter().map(|run| run.row.definition)).await?;
+        let mut needed = Needed::new(happenings);
+        for run in runs {
+            let happened = happenings.get(&run.row.key).map(Vec::as_slice).unwrap_or_default();
+            let Some(stored) = definitions.get(&run.row.definition) else { continue };
+            needed.add(run.row.key, run.facts(), stored, happened);
+        }
+        Ok(needed)
+    }
+
+    async fn definitions(
+        &self,
+        ids: impl Iterator<Item = DefinitionId>,
+    ) -> Result<Definitions, StoreError> {
+        let ids: BTreeSet<DefinitionId> = ids.collect();
+        let mut definitions = Definitions::with_capacity(ids.len());
+        for id in ids {
+            definitions.insert(id, self.definition(id).await?);
+        }
+        Ok(definitions)
     }
 
     /// Reads the tasks by later statements than those that locked the runs: what they see is not
     /// older than the locks. If all that happened is plain, looks at the line as well.
-    async fn load(
-        &self,
-        runs: Vec<StoredRun>,
-        happenings: &Happenings,
-    ) -> Result<(Vec<Loaded>, Option<Line>), StoreError> {
-        let mut loaded = Vec::with_capacity(runs.len());
-        let mut needed = Needed::default();
-        let is_plain = happenings.values().flatten().all(|happened| is_plain(&happened.happening));
-        for run in runs {
-            let stored = self.definition(run.row.definition).await?;
-            let happened = happenings.get(&run.row.key).map(Vec::as_slice).unwrap_or_default();
-            needed.add(&run, &stored, happened);
-            loaded.push(Loaded { run, stored, tasks: Vec::new() });
-        }
-        let (tasks, line) = if is_plain {
-            let (tasks, line) = tokio::join!(
-                biased;
-                self.tasks(statements::READ_SOME_TASKS, &needed),
-                self.look_if_simple(&needed.groups, &needed.places),
-            );
-            (tasks?, line?)
-        } else {
-            (self.tasks(statements::LOCK_TASKS, &needed).await?, None)
-        };
-        let mut tasks = tasks;
-        for loaded in &mut loaded {
-            let by_node = tasks.remove(&loaded.run.row.key).unwrap_or_default();
-            loaded.tasks = by_node.into_values().collect();
-        }
-        Ok((loaded, line))
-    }
-
-    async fn tasks(
-        &self,
-        some: &'static str,
-        needed: &Needed,
-    ) -> Result<HashMap<RunKey, BTreeMap<Node, TaskRow>>, StoreError> {
+    pub(super) async fn gather(&self, needed: &Needed) -> Result<Gathered, StoreError> {
         let runs: Vec<_> = needed.tasks.iter().map(|(run, _)| key(*run)).collect();
         let nodes: Vec<i32> = needed.tasks.iter().map(|(_, node)| rows::int32(node.0)).collect();
-        let mut found = self.all(some, &[&runs, &nodes]).await?;
+        let params: Params<'_> = &[&runs, &nodes];
+        let (mut found, line) = if needed.is_plain {
+            let (found, line) = tokio::join!(
+                biased;
+                self.all(statements::READ_SOME_TASKS, params),
+                self.look_if_simple(&needed.groups, &needed.places),
+            );
+            (found?, line?)
+        } else {
+            (self.all(statements::LOCK_TASKS, params).await?, None)
+        };
         if !needed.all_open.is_empty() {
             found.extend(self.all(statements::LOCK_OPEN_TASKS, &[&needed.all_open]).await?);
         }
         let mut tasks: HashMap<RunKey, BTreeMap<Node, TaskRow>> = HashMap::new();
-        for (run, task) in rows::read_all(&found, rows::task)? {
+        for (run, task) in self.tasks_of(&found).await? {
             tasks.entry(run).or_default().insert(task.node, task);
         }
-        Ok(tasks)
+        Ok(Gathered { tasks, line })
+    }
+
+    async fn tasks_of(&self, rows: &[Row]) -> Result<Vec<(RunKey, TaskRow)>, StoreError> {
+        let workers = rows.iter().map(rows::task_worker).collect::<Result<Vec<_>, _>>()?;
+        let workers = self.worker_names(&workers.into_iter().flatten().collect()).await?;
+        rows::read_all(rows, |row| rows::task_by(row, &workers))
     }
 }
 
 impl Needed {
-    fn add(&mut self, run: &StoredRun, stored: &StoredDefinition, happened: &[Happened]) {
-        let (run_key, definition) = (run.row.key, &stored.definition);
+    fn new(happenings: &Happenings) -> Self {
+        let is_plain = happenings.values().flatten().all(|happened| is_plain(&happened.happening));
+        Self { is_plain, ..Self::default() }
+    }
+
+    fn add(
+        &mut self,
+        run: RunKey,
+        facts: RunFacts,
+        stored: &StoredDefinition,
+        happened: &[Happened],
+    ) {
+        let definition = &stored.definition;
         let needed = affected(definition, happened.iter().map(|h| (h.node, &h.happening)));
         let nodes = match needed {
             Affected::Nodes(nodes) => nodes,
             Affected::AllOpenAnd(nodes) => {
-                self.all_open.push(key(run_key));
+                self.all_open.push(key(run));
                 nodes
             }
         };
-        self.groups.insert(run.group);
         let completed = |h: &&Happened| matches!(h.happening, Happening::Completed { .. });
         let completed: BTreeSet<Node> = happened.iter().filter(completed).map(|h| h.node).collect();
         // Whatever does not end here may become ready.
         let open = nodes.iter().filter(|node| !completed.contains(*node));
-        self.places.extend(open.map(|node| (run.group, definition.queue(*node))));
-        self.tasks.extend(nodes.into_iter().map(|node| (run_key, node)));
+        self.places.extend(open.map(|node| (facts.group, definition.queue(*node))));
+        self.groups.insert(facts.group);
+        self.facts.insert(run, facts);
+        self.tasks.extend(nodes.into_iter().map(|node| (run, node)));
+    }
+
+    /// Whether the runs are what they were thought to be.
+    pub(super) fn is_right_about(&self, runs: &[StoredRun]) -> bool {
+        let is_right = |run: &StoredRun| self.facts.get(&run.row.key) == Some(&run.facts());
+        runs.len() == self.facts.len() && runs.iter().all(is_right)
     }
 }
 

@@ -1,20 +1,19 @@
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use async_trait::async_trait;
 use stepwell_core::decide::is_suspect;
 use stepwell_core::fair::Position;
 use stepwell_core::id::{DefinitionId, Node, RunKey, Token, WorkerId};
-use stepwell_core::run::{RunRow, TaskRow, TaskState};
 use tokio_postgres::Row;
-use uuid::Uuid;
 
 use super::error::{conflict, corrupt};
-use super::rows::{self, count, int, int32, key, name, node, run_key, token, unsigned};
+use super::inputs::inputs;
+use super::known::RunFacts;
+use super::rows::{self, count, int, int32, name, node, run_key, token, unsigned};
 use super::transaction::{Params, Transaction, first_error};
 use super::{PostgresStore, Role, statements};
 use crate::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, ParentInput, Payload, StoreError,
-    TaskInputs,
+    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, StoreError, TaskInputs,
 };
 
 #[async_trait]
@@ -50,12 +49,16 @@ struct Candidate {
     losses: u32,
     run: RunKey,
     node: Node,
+    facts: RunFacts,
+    /// Where its rows are.
+    ready_at: String,
+    task_at: String,
 }
 
 /// What a claim chose.
 #[derive(Default)]
 struct Chosen {
-    tasks: Vec<(RunKey, Node)>,
+    tasks: Vec<Candidate>,
     /// The greatest position taken, by queue.
     frontiers: BTreeMap<String, Position>,
     served_last: Option<usize>,
@@ -178,9 +181,9 @@ fn choose(asking: &Asking, lines: Vec<Vec<Candidate>>, request: &ClaimRequest) -
         };
         let Some(task) = taken else { continue };
         suspect &= !is_suspect(task.losses, request.crash_limit);
-        chosen.tasks.push((task.run, task.node));
         let frontier = chosen.frontiers.entry(asking.queues[turn].clone()).or_default();
         *frontier = task.position.max(*frontier);
+        chosen.tasks.push(task);
         chosen.served_last = Some(turn);
         lines.push_back((turn, line));
     }
@@ -195,7 +198,7 @@ async fn candidates(
     request: &ClaimRequest,
 ) -> Result<Vec<Candidate>, StoreError> {
     let n = i64::try_from(request.tasks_max).unwrap_or(i64::MAX);
-    let (zero, suspects_from) = (0_i32, int32(request.crash_limit.saturating_sub(1)));
+    let suspects_from = int32(request.crash_limit.saturating_sub(1));
     let read = |row: &Row| {
         Ok(Candidate {
             slot: (unsigned(row, 0)?, unsigned(row, 1)?),
@@ -203,13 +206,16 @@ async fn candidates(
             losses: count(row, 3)?,
             run: run_key(row, 4)?,
             node: node(row, 5)?,
+            facts: RunFacts { definition: DefinitionId(count(row, 6)?), group: count(row, 7)? },
+            ready_at: row.try_get(8)?,
+            task_at: row.try_get(9)?,
         })
     };
-    let plain: Params<'_> = &[&queue, &asking.definitions, &zero, &suspects_from, &n];
-    let suspects: Params<'_> = &[&queue, &asking.definitions, &suspects_from, &i32::MAX, &1_i64];
+    let plain: Params<'_> = &[&queue, &asking.definitions, &suspects_from, &n];
+    let suspects: Params<'_> = &[&queue, &asking.definitions, &suspects_from];
     let suspects = async {
         if request.suspect {
-            transaction.all(statements::FIRST_READY, suspects).await
+            transaction.all(statements::FIRST_SUSPECT, suspects).await
         } else {
             Ok(Vec::new())
         }
@@ -236,10 +242,12 @@ async fn hand_out(
         let id = DefinitionId(id.unsigned_abs());
         definitions.extend(transaction.find_definition(id).await?.map(|stored| (id, stored)));
     }
-    let runs: Vec<Uuid> = chosen.tasks.iter().map(|(run, _)| key(*run)).collect();
-    let nodes: Vec<i32> = chosen.tasks.iter().map(|(_, node)| int32(node.0)).collect();
+    let groups = chosen.tasks.iter().map(|task| task.facts.group).collect();
+    let tenants = transaction.tenant_names(&groups).await?;
+    let ready_at: Vec<&str> = chosen.tasks.iter().map(|task| task.ready_at.as_str()).collect();
+    let task_at: Vec<&str> = chosen.tasks.iter().map(|task| task.task_at.as_str()).collect();
     let now = transaction.now.as_micros();
-    let params: Params<'_> = &[&runs, &nodes, &asking.no, &token(fence), &now];
+    let params: Params<'_> = &[&task_at, &ready_at, &asking.no, &token(fence), &now];
     let (claimed, passed, closed) = tokio::join!(
         biased;
         transaction.all(statements::CLAIM_TASKS, params),
@@ -247,16 +255,22 @@ async fn hand_out(
         transaction.close(),
     );
     let (claimed, ()) = (claimed?, passed.and(closed)?);
+    let facts = chosen.tasks.iter().map(|task| (task.run, task.facts));
+    transaction.known().remember_runs(facts);
     let read = |row: &Row| {
-        let definition = DefinitionId(count(row, 6)?);
+        let turn = usize::try_from(unsigned(row, 0)?).ok().and_then(|turn| turn.checked_sub(1));
+        let task = turn.and_then(|turn| chosen.tasks.get(turn));
+        let task = task.ok_or_else(|| corrupt("a task was claimed that was not chosen"))?;
+        let definition = task.facts.definition;
         let missing = || corrupt(format!("definition {} is not served", definition.0));
+        let nobody = || corrupt("a tenant is missing");
         Ok(ClaimedTask {
-            claim: ClaimRef { run: run_key(row, 0)?, node: node(row, 1)?, token: fence },
-            tenant: name(row, 4)?,
-            run_id: name(row, 5)?,
+            claim: ClaimRef { run: task.run, node: task.node, token: fence },
+            tenant: tenants.get(&task.facts.group).cloned().ok_or_else(nobody)?,
+            run_id: name(row, 3)?,
             definition: definitions.get(&definition).cloned().ok_or_else(missing)?,
-            attempt: count(row, 2)?,
-            is_suspect: is_suspect(count(row, 3)?, request.crash_limit),
+            attempt: count(row, 1)?,
+            is_suspect: is_suspect(count(row, 2)?, request.crash_limit),
         })
     };
     rows::read_all(&claimed, read)
@@ -283,84 +297,4 @@ async fn pass_on(
     let params: Params<'_> = &[&queues, &workers, &positions];
     let frontiers = transaction.run(statements::RAISE_FRONTIER, params);
     first_error(tokio::join!(biased; frontiers, turn).into())
-}
-
-async fn inputs(
-    transaction: &Transaction,
-    claims: &[ClaimRef],
-) -> Result<Vec<TaskInputs>, StoreError> {
-    let keys: Vec<Uuid> = claims.iter().map(|claim| key(claim.run)).collect();
-    let params: Params<'_> = &[&keys];
-    let (opened, inputs, runs) = tokio::join!(
-        biased;
-        transaction.open_timeless(),
-        transaction.all(statements::READ_INPUTS, params),
-        transaction.all(statements::READ_RUNS, params),
-    );
-    opened?;
-    let mut payloads = HashMap::new();
-    for row in inputs? {
-        payloads.insert(run_key(&row, 0)?, rows::payload(&row, 1)?);
-    }
-    let runs = rows::read_all(&runs?, rows::run)?.into_iter().map(|run| (run.row.key, run.row));
-    let runs: HashMap<RunKey, RunRow> = runs.collect();
-    let mut found = Vec::with_capacity(claims.len());
-    let (mut asked, mut parents_of) = (Vec::new(), Vec::new());
-    for claim in claims {
-        let missing = || corrupt(format!("run {} is missing", claim.run));
-        let run = runs.get(&claim.run).ok_or_else(missing)?;
-        let stored = transaction.definition(run.definition).await?;
-        let parents: Vec<Node> =
-            stored.definition.graph.parents(claim.node).iter().map(|edge| edge.node).collect();
-        asked.extend(parents.iter().map(|node| (claim.run, *node)));
-        parents_of.push((run, parents));
-    }
-    let (left, closed) = tokio::join!(biased; left_by(transaction, &asked), transaction.close());
-    let left = left?;
-    closed?;
-    for (claim, (run, parents)) in claims.iter().zip(parents_of) {
-        let input = payloads.get(&claim.run).cloned();
-        let missing = || corrupt(format!("the input of run {} is missing", claim.run));
-        let parent = |node: Node| {
-            let (state, output) =
-                left.get(&(claim.run, node)).cloned().unwrap_or((TaskState::Pending, None));
-            ParentInput { node, state, output }
-        };
-        found.push(TaskInputs {
-            input: input.ok_or_else(missing)?,
-            parents: parents.into_iter().map(parent).collect(),
-            failure: run.failure.clone(),
-        });
-    }
-    Ok(found)
-}
-
-/// The states and outputs of tasks; a completed one without an output has the empty payload.
-pub(super) async fn left_by(
-    transaction: &Transaction,
-    asked: &[(RunKey, Node)],
-) -> Result<BTreeMap<(RunKey, Node), (TaskState, Option<Payload>)>, StoreError> {
-    let runs: Vec<Uuid> = asked.iter().map(|(run, _)| key(*run)).collect();
-    let nodes: Vec<i32> = asked.iter().map(|(_, node)| int32(node.0)).collect();
-    if asked.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    let params: Params<'_> = &[&runs, &nodes];
-    let (tasks, rows) = tokio::join!(
-        biased;
-        transaction.all(statements::READ_SOME_TASKS, params),
-        transaction.all(statements::READ_SOME_OUTPUTS, params),
-    );
-    let tasks = tasks?;
-    let mut outputs = BTreeMap::new();
-    for row in rows? {
-        outputs.insert((run_key(&row, 0)?, node(&row, 1)?), rows::payload(&row, 2)?);
-    }
-    let left = |(run, task): (RunKey, TaskRow)| {
-        let state = task.state();
-        let own = || outputs.get(&(run, task.node)).cloned();
-        let output = (state == TaskState::Completed).then(|| own().unwrap_or_else(Payload::empty));
-        ((run, task.node), (state, output))
-    };
-    Ok(rows::read_all(&tasks, rows::task)?.into_iter().map(left).collect())
 }

@@ -7,6 +7,7 @@ use stepwell_core::run::AttemptState;
 use uuid::Uuid;
 
 use super::batch::{Accepted, Decided, Happened, Happenings};
+use super::error::conflict;
 use super::rows::{self, int32, key, node, read_token, run_key, token};
 use super::transaction::Transaction;
 use super::write::{Payloads, Written};
@@ -37,9 +38,8 @@ impl PostgresStore {
             };
             happenings.entry(item.claim.run).or_default().push(happened);
         }
-        let keys: Vec<RunKey> = happenings.keys().copied().collect();
         let mut transaction = self.take(Role::Work).await?;
-        let answer = commit(&mut transaction, items, happenings, &keys).await;
+        let answer = commit(&mut transaction, items, happenings).await;
         self.conclude(transaction, answer).await
     }
 
@@ -58,17 +58,8 @@ async fn commit(
     transaction: &mut Transaction,
     items: &[CommitItem],
     happenings: Happenings,
-    runs: &[RunKey],
 ) -> Result<Vec<CommitAnswer>, StoreError> {
-    let (now, shared, runs) = tokio::join!(
-        biased;
-        transaction.open(),
-        transaction.share_service(),
-        transaction.lock_runs(runs),
-    );
-    transaction.now = now?;
-    shared?;
-    let Decided { accepted, written, line } = transaction.decide(runs?, happenings).await?;
+    let Decided { accepted, written, line } = decide(transaction, happenings).await?;
     // A claim may stand twice in a batch: its first item counted, the others are answered as
     // those of a repeated commit are.
     let (first, repeated) = first_of_claims(items);
@@ -98,6 +89,43 @@ async fn commit(
     Ok(items.iter().map(answer).collect())
 }
 
+/// Opens the transaction, locks the runs, reads what is needed and decides. If this process
+/// remembers the runs, all of that is asked for in one go.
+async fn decide(
+    transaction: &mut Transaction,
+    happenings: Happenings,
+) -> Result<Decided, StoreError> {
+    let keys: Vec<RunKey> = happenings.keys().copied().collect();
+    let guess = transaction.guess(&happenings);
+    let gathered = async {
+        match &guess {
+            Some(needed) => transaction.gather(needed).await.map(Some),
+            None => Ok(None),
+        }
+    };
+    let (now, shared, runs, gathered) = tokio::join!(
+        biased;
+        transaction.open(),
+        transaction.share_service(),
+        transaction.lock_runs(&keys),
+        gathered,
+    );
+    let (now, (), runs, gathered) = (now?, shared?, runs?, gathered?);
+    transaction.now = now;
+    let gathered = match gathered {
+        Some(gathered) => gathered,
+        None => {
+            let needed = transaction.needed_by(&runs, &happenings).await?;
+            transaction.gather(&needed).await?
+        }
+    };
+    if guess.is_some_and(|needed| !needed.is_right_about(&runs)) {
+        transaction.known().forget_runs();
+        return Err(conflict("runs are not what they were"));
+    }
+    transaction.decide(runs, gathered, happenings).await
+}
+
 /// A claim as [`Accepted`] lists it.
 fn fenced(claim: ClaimRef) -> (RunKey, Node, Option<Token>) {
     (claim.run, claim.node, Some(claim.token))
@@ -121,10 +149,13 @@ fn first_of_claims(items: &[CommitItem]) -> (Vec<&CommitItem>, Vec<ClaimRef>) {
     (first, repeated.into_iter().map(|item| item.claim).collect())
 }
 
-/// The outputs that were accepted.
+/// The outputs that were accepted and have to be stored: an empty one is what is read where there
+/// is none.
 fn outputs<'i>(items: &[&'i CommitItem], accepted: &Accepted) -> Vec<(RunKey, Node, &'i Payload)> {
     let output = |item: &&'i CommitItem| match &item.outcome {
-        Outcome::Completed { output, .. } if accepted.contains(&fenced(item.claim)) => {
+        Outcome::Completed { output, .. }
+            if !output.codec.is_empty() && accepted.contains(&fenced(item.claim)) =>
+        {
             Some((item.claim.run, item.claim.node, output))
         }
         _ => None,

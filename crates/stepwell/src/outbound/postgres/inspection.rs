@@ -3,6 +3,7 @@ use stepwell_core::fair::OrderKey;
 use stepwell_core::id::WorkerId;
 use stepwell_core::run::RunLog;
 
+use super::error::corrupt;
 use super::rows::{self, name, node, read_token, run_key, time, unsigned};
 use super::transaction::Transaction;
 use super::{PostgresStore, statements};
@@ -68,6 +69,10 @@ async fn dump(transaction: &Transaction) -> Result<StoreDump, StoreError> {
             Ok(ClaimRef { run: run_key(row, 1)?, node: node(row, 2)?, token })
         })?;
         dump.claims.insert(worker, claims);
+    }
+    if let Some(row) = transaction.one(statements::MISCOUNTED_CLAIMS, &[]).await? {
+        let token = read_token(&row, 0)?;
+        return Err(corrupt(format!("claims of token {token:?} are miscounted")));
     }
     for row in transaction.all(statements::READ_ADMITTED, &[]).await? {
         let admitted = usize::try_from(unsigned(&row, 1)?).unwrap_or(usize::MAX);

@@ -6,12 +6,15 @@
 
 mod batch;
 mod claims;
+mod columns;
 mod commits;
 mod connect;
 mod definitions;
 mod error;
+mod inputs;
 mod inspection;
 mod join;
+mod known;
 mod leadership;
 mod limits;
 mod line;
@@ -41,7 +44,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use connect::Role;
 pub use options::PostgresOptions;
 use pool::Pool;
-use stepwell_core::id::{DefinitionId, Queue, Tenant, WorkerId};
+use stepwell_core::id::{DefinitionId, Queue, WorkerId};
 use transaction::{DefinitionCache, Transaction};
 
 use crate::ports::{
@@ -63,8 +66,8 @@ struct Shared {
     limited: Mutex<HashSet<u32>>,
     /// Tenants that were seen to be new to a queue; see `introduce_strangers`.
     strangers: Mutex<BTreeSet<(u32, Queue)>>,
-    /// The groups of tenants, which never change.
-    groups: Mutex<HashMap<Tenant, u32>>,
+    /// Rows that do not change.
+    known: Mutex<known::Known>,
     /// What workers of this process were registered with when they last asked for work.
     askers: Mutex<HashMap<WorkerId, claims::Asking>>,
     /// What [`saw_revisions`](Self::saw_revisions) saw last.
@@ -73,8 +76,8 @@ struct Shared {
 }
 
 impl Shared {
-    fn groups(&self) -> MutexGuard<'_, HashMap<Tenant, u32>> {
-        self.groups.lock().expect("no holder of the lock panics")
+    fn known(&self) -> MutexGuard<'_, known::Known> {
+        self.known.lock().expect("no holder of the lock panics")
     }
 
     fn strangers(&self) -> MutexGuard<'_, BTreeSet<(u32, Queue)>> {

@@ -108,7 +108,7 @@ impl PostgresStore {
             outbox,
             limited: Mutex::default(),
             strangers: Mutex::default(),
-            groups: Mutex::default(),
+            known: Mutex::default(),
             askers: Mutex::default(),
             revisions,
             traffic,

@@ -1,10 +1,11 @@
 //! Rows to values and back. A row that makes no sense is refused, never guessed at.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use stepwell_core::id::{DefinitionId, Node, RunKey, Token};
+use stepwell_core::id::{DefinitionId, Node, RunKey, Tenant, Token, WorkerId};
 use stepwell_core::run::{
     AttemptRow, AttemptState, Claim, EventRow, Phase, RunRow, RunStatus, TaskRow, TaskState,
 };
@@ -13,6 +14,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::error::corrupt;
+use super::known::RunFacts;
 use crate::ports::{Payload, StoreError, StoredDefinition};
 
 type Read<T> = Result<T, StoreError>;
@@ -120,12 +122,29 @@ pub(super) struct StoredRun {
     pub(super) input_digest: [u8; 32],
 }
 
+impl StoredRun {
+    /// What may be remembered of it.
+    pub(super) fn facts(&self) -> RunFacts {
+        RunFacts { definition: self.row.definition, group: self.group }
+    }
+}
+
+/// The group of a run's tenant.
+pub(super) fn run_group(row: &Row) -> Read<u32> {
+    count(row, 14)
+}
+
 pub(super) fn run(row: &Row) -> Read<StoredRun> {
+    run_of(row, name(row, 1)?)
+}
+
+/// A run whose tenant is known.
+pub(super) fn run_of(row: &Row, tenant: Tenant) -> Read<StoredRun> {
     let end_event: Option<i64> = row.try_get(11)?;
     let digest: &[u8] = row.try_get(15)?;
     let run = RunRow {
         key: run_key(row, 0)?,
-        tenant: name(row, 1)?,
+        tenant,
         id: name(row, 2)?,
         definition: DefinitionId(count(row, 3)?),
         status: run_status(row, 4)?,
@@ -145,10 +164,30 @@ pub(super) fn run(row: &Row) -> Read<StoredRun> {
 
 /// A task with its run.
 pub(super) fn task(row: &Row) -> Read<(RunKey, TaskRow)> {
-    let state = state(TaskState::ALL, |state| state as i16, row.try_get(2)?)?;
+    task_of(row, |row| name(row, 12))
+}
+
+/// The number of the worker that holds a task.
+pub(super) fn task_worker(row: &Row) -> Read<Option<i64>> {
+    Ok(row.try_get(12)?)
+}
+
+/// A task of a row that has its worker's number, with its run.
+pub(super) fn task_by(row: &Row, workers: &HashMap<i64, WorkerId>) -> Read<(RunKey, TaskRow)> {
+    task_of(row, |row| {
+        let worker = task_worker(row)?.and_then(|no| workers.get(&no).cloned());
+        worker.ok_or_else(|| corrupt("a worker is missing"))
+    })
+}
+
+pub(super) fn task_state(row: &Row, column: usize) -> Read<TaskState> {
+    state(TaskState::ALL, |state| state as i16, row.try_get(column)?)
+}
+
+fn task_of(row: &Row, worker: impl FnOnce(&Row) -> Read<WorkerId>) -> Read<(RunKey, TaskRow)> {
     let task = TaskRow {
         node: node(row, 1)?,
-        phase: phase(row, state)?,
+        phase: phase(row, task_state(row, 2)?, worker)?,
         n_unmet: count(row, 3)?,
         n_skipped: count(row, 4)?,
         attempt: count(row, 5)?,
@@ -159,12 +198,12 @@ pub(super) fn task(row: &Row) -> Read<(RunKey, TaskRow)> {
     Ok((run_key(row, 0)?, task))
 }
 
-fn phase(row: &Row, state: TaskState) -> Read<Phase> {
+fn phase(row: &Row, state: TaskState, worker: impl FnOnce(&Row) -> Read<WorkerId>) -> Read<Phase> {
     Ok(match state {
         TaskState::Pending => Phase::Pending,
         TaskState::Queued => Phase::Queued { since: time(row, 9)?, due: optional_time(row, 10)? },
         TaskState::Running => Phase::Running(Claim {
-            worker: name(row, 12)?,
+            worker: worker(row)?,
             token: read_token(row, 13)?,
             queued_at: time(row, 9)?,
             started_at: time(row, 11)?,

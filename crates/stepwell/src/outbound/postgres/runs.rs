@@ -4,7 +4,7 @@ use stepwell_core::run::{RunLog, RunStatus, TaskRow};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::claims::left_by;
+use super::inputs::left_by;
 use super::rows::{self, StoredRun, key, node, run_key};
 use super::transaction::Transaction;
 use super::{PostgresStore, statements};
@@ -38,7 +38,7 @@ impl Runs for PostgresStore {
 
     async fn output(&self, run: RunKey, node: Node) -> Result<Option<Payload>, StoreError> {
         let transaction = self.begin().await?;
-        let mut left = left_by(&transaction, &[(run, node)]).await?;
+        let mut left = left_by(&transaction, [(run, node)]).await?;
         self.commit_transaction(transaction).await?;
         Ok(left.remove(&(run, node)).and_then(|(_, output)| output))
     }

@@ -26,9 +26,6 @@ impl Starts for PostgresStore {
     }
 }
 
-/// Most tenants whose groups are remembered.
-const GROUPS_MAX: usize = 100_000;
-
 /// A run by the names its caller knows it by.
 type RunNames = (Tenant, RunId);
 
@@ -39,7 +36,7 @@ impl PostgresStore {
         &self,
         tenants: &[Tenant],
     ) -> Result<HashMap<Tenant, u32>, StoreError> {
-        if let Some(known) = self.known_groups(tenants) {
+        if let Some(known) = self.shared.known().groups(tenants) {
             return Ok(known);
         }
         let transaction = self.begin().await?;
@@ -60,22 +57,8 @@ impl PostgresStore {
             known = read_groups(&transaction, tenants).await?;
         }
         self.commit_transaction(transaction).await?;
-        self.remember_groups(&known);
+        self.shared.known().remember_groups(&known);
         Ok(known)
-    }
-
-    /// The groups of tenants, if all of them are known.
-    fn known_groups(&self, tenants: &[Tenant]) -> Option<HashMap<Tenant, u32>> {
-        let known = self.shared.groups();
-        tenants.iter().map(|tenant| Some((tenant.clone(), *known.get(tenant)?))).collect()
-    }
-
-    fn remember_groups(&self, groups: &HashMap<Tenant, u32>) {
-        let mut known = self.shared.groups();
-        if known.len() > GROUPS_MAX {
-            known.clear();
-        }
-        known.extend(groups.iter().map(|(tenant, group)| (tenant.clone(), *group)));
     }
 
     /// The definitions that starts name, as far as they are stored.
@@ -106,7 +89,7 @@ impl PostgresStore {
         let mut transaction = self.take(Role::Work).await?;
         let answers = start(&mut transaction, requests, &groups, &definitions).await;
         if answers.as_ref().is_err_and(is_conflict) {
-            self.shared.groups().clear();
+            self.shared.known().forget_tenants();
         }
         self.conclude(transaction, answers).await
     }
@@ -158,15 +141,6 @@ struct Inserted {
     line: Option<Line>,
 }
 
-impl Transaction {
-    /// The names of tenants by group.
-    async fn names_of(&self, groups: &BTreeSet<u32>) -> Result<BTreeMap<u32, Tenant>, StoreError> {
-        let groups: Vec<i32> = groups.iter().map(|group| int32(*group)).collect();
-        let rows = self.all(statements::READ_TENANTS, &[&groups]).await?;
-        rows.iter().map(|row| Ok((count(row, 0)?, name(row, 1)?))).collect()
-    }
-}
-
 impl<'r> Fresh<'r> {
     fn of(
         requests: &'r [StartRequest],
@@ -211,7 +185,7 @@ impl<'r> Fresh<'r> {
             &[&keys, &group_ids, &ids, &numbers, &n_open, &next_event, &digests, &now];
         let (named, inserted, line) = tokio::join!(
             biased;
-            transaction.names_of(&groups),
+            transaction.read_tenant_names(&groups),
             transaction.all(statements::INSERT_RUNS, params),
             transaction.look_if_simple(&groups, &places),
         );

@@ -18,10 +18,12 @@ pub(super) const DUMP_ATTEMPTS: &str = include_str!("sql/dump_attempts.sql");
 pub(super) const DUMP_EVENTS: &str = include_str!("sql/dump_events.sql");
 pub(super) const DUMP_RUNS: &str = include_str!("sql/dump_runs.sql");
 pub(super) const DUMP_TASKS: &str = include_str!("sql/dump_tasks.sql");
+pub(super) const END_CLAIMS: &str = include_str!("sql/end_claims.sql");
 pub(super) const FIND_ATTEMPTS: &str = include_str!("sql/find_attempts.sql");
 pub(super) const FIND_RUNS: &str = include_str!("sql/find_runs.sql");
 pub(super) const FIND_WORKER: &str = include_str!("sql/find_worker.sql");
 pub(super) const FIRST_READY: &str = include_str!("sql/first_ready.sql");
+pub(super) const FIRST_SUSPECT: &str = include_str!("sql/first_suspect.sql");
 pub(super) const FORGET_ADMITTED: &str = include_str!("sql/forget_admitted.sql");
 pub(super) const FORGET_PARKED: &str = include_str!("sql/forget_parked.sql");
 pub(super) const FORGET_THROTTLED: &str = include_str!("sql/forget_throttled.sql");
@@ -43,6 +45,7 @@ pub(super) const INSERT_TENANT: &str = include_str!("sql/insert_tenant.sql");
 pub(super) const INSERT_THROTTLED: &str = include_str!("sql/insert_throttled.sql");
 pub(super) const LEAVE_LEADER_LOCK: &str = include_str!("sql/leave_leader_lock.sql");
 pub(super) const LIST_RUNS: &str = include_str!("sql/list_runs.sql");
+pub(super) const LOCK_CLAIMS: &str = include_str!("sql/lock_claims.sql");
 pub(super) const LOCK_DEAD_WORKERS: &str = include_str!("sql/lock_dead_workers.sql");
 pub(super) const LOCK_DEFINITIONS: &str = include_str!("sql/lock_definitions.sql");
 pub(super) const LOCK_LEADER: &str = include_str!("sql/lock_leader.sql");
@@ -54,6 +57,7 @@ pub(super) const LOCK_TENANT_TABLE: &str = include_str!("sql/lock_tenant_table.s
 pub(super) const LOCK_TENANTS: &str = include_str!("sql/lock_tenants.sql");
 pub(super) const LOCK_WORKER: &str = include_str!("sql/lock_worker.sql");
 pub(super) const MAKE_STANDINGS: &str = include_str!("sql/make_standings.sql");
+pub(super) const MISCOUNTED_CLAIMS: &str = include_str!("sql/miscounted_claims.sql");
 pub(super) const NEXT_EPOCH: &str = include_str!("sql/next_epoch.sql");
 pub(super) const NEXT_THROTTLED: &str = include_str!("sql/next_throttled.sql");
 pub(super) const NEXT_TIMER: &str = include_str!("sql/next_timer.sql");
@@ -80,6 +84,8 @@ pub(super) const READ_TASKS: &str = include_str!("sql/read_tasks.sql");
 pub(super) const READ_TENANTS: &str = include_str!("sql/read_tenants.sql");
 pub(super) const READ_TENANTS_BY_NAME: &str = include_str!("sql/read_tenants_by_name.sql");
 pub(super) const READ_TIMERS: &str = include_str!("sql/read_timers.sql");
+pub(super) const READ_WORKER_NAMES: &str = include_str!("sql/read_worker_names.sql");
+pub(super) const READ_WORKER_NUMBERS: &str = include_str!("sql/read_worker_numbers.sql");
 pub(super) const READ_WORKERS: &str = include_str!("sql/read_workers.sql");
 pub(super) const RETIRE_WORKER: &str = include_str!("sql/retire_worker.sql");
 pub(super) const SET_DEFAULT_TENANT: &str = include_str!("sql/set_default_tenant.sql");
@@ -137,10 +143,12 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("dump_events", DUMP_EVENTS),
     ("dump_runs", DUMP_RUNS),
     ("dump_tasks", DUMP_TASKS),
+    ("end_claims", END_CLAIMS),
     ("find_attempts", FIND_ATTEMPTS),
     ("find_runs", FIND_RUNS),
     ("find_worker", FIND_WORKER),
     ("first_ready", FIRST_READY),
+    ("first_suspect", FIRST_SUSPECT),
     ("forget_admitted", FORGET_ADMITTED),
     ("forget_parked", FORGET_PARKED),
     ("forget_throttled", FORGET_THROTTLED),
@@ -162,6 +170,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("insert_throttled", INSERT_THROTTLED),
     ("leave_leader_lock", LEAVE_LEADER_LOCK),
     ("list_runs", LIST_RUNS),
+    ("lock_claims", LOCK_CLAIMS),
     ("lock_dead_workers", LOCK_DEAD_WORKERS),
     ("lock_definitions", LOCK_DEFINITIONS),
     ("lock_leader", LOCK_LEADER),
@@ -173,6 +182,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("lock_tenants", LOCK_TENANTS),
     ("lock_worker", LOCK_WORKER),
     ("make_standings", MAKE_STANDINGS),
+    ("miscounted_claims", MISCOUNTED_CLAIMS),
     ("next_epoch", NEXT_EPOCH),
     ("next_throttled", NEXT_THROTTLED),
     ("next_timer", NEXT_TIMER),
@@ -199,6 +209,8 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("read_tenants", READ_TENANTS),
     ("read_tenants_by_name", READ_TENANTS_BY_NAME),
     ("read_timers", READ_TIMERS),
+    ("read_worker_names", READ_WORKER_NAMES),
+    ("read_worker_numbers", READ_WORKER_NUMBERS),
     ("read_workers", READ_WORKERS),
     ("retire_worker", RETIRE_WORKER),
     ("set_default_tenant", SET_DEFAULT_TENANT),

@@ -1,6 +1,6 @@
 //! One transaction, as the calls of the store see it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -218,6 +218,19 @@ impl Transaction {
         let stored = Arc::new(rows::definition(&row)?);
         self.cache().insert(id, Arc::clone(&stored));
         Ok(Some(stored))
+    }
+
+    /// Those of these definitions that were read before.
+    pub(super) fn known_definitions(
+        &self,
+        ids: &BTreeSet<DefinitionId>,
+    ) -> BTreeMap<DefinitionId, Arc<StoredDefinition>> {
+        self.shared.known_definitions(ids)
+    }
+
+    /// Rows that do not change.
+    pub(super) fn known(&self) -> std::sync::MutexGuard<'_, super::known::Known> {
+        self.shared.known()
     }
 
     /// Tenants that were seen to be new to a queue.

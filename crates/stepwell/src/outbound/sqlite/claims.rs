@@ -173,7 +173,8 @@ fn inputs(transaction: &Transaction<'_>, claim: &ClaimRef) -> Result<TaskInputs,
     }
     let input =
         input.ok_or_else(|| corrupt(format!("the input of run {} is missing", claim.run)))?;
-    Ok(TaskInputs { input, parents, failure: run.row.failure })
+    let failure = run.row.failure.filter(|_| claim.node == Node::ON_FAILURE);
+    Ok(TaskInputs { input, parents, failure })
 }
 
 /// What a task left: a completed one without an output of its own has the empty payload.

@@ -31,8 +31,11 @@ fn commit(transaction: &mut Transaction<'_>, item: CommitItem) -> Result<CommitA
     }
     let happening = match item.outcome {
         Outcome::Completed { output, notes } => {
-            let row = params![key(run), node.0, output.codec.as_ref(), output.bytes.as_ref()];
-            transaction.run(statements::INSERT_OUTPUT, row)?;
+            // An empty one is what is read where there is none.
+            if !output.codec.is_empty() {
+                let row = params![key(run), node.0, output.codec.as_ref(), output.bytes.as_ref()];
+                transaction.run(statements::INSERT_OUTPUT, row)?;
+            }
             Happening::Completed { notes }
         }
         Outcome::Failed { failure, notes, chance } => Happening::Failed { failure, notes, chance },

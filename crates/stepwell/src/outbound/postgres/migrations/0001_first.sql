@@ -77,7 +77,7 @@ create table stepwell.run (
     check (end_event < next_event),
     check (status < 2 or n_open = 0),
     unique (group_id, id)
-) with (fillfactor = 85);
+) with (fillfactor = 50);
 
 create table stepwell.input (
     run uuid primary key,
@@ -109,8 +109,19 @@ create table stepwell.task (
     check (state <> 3 or due_at is not null),
     check (due_at is null or state in (1, 3)),
     check (n_unmet = 0 or state in (0, 7, 8))
-) with (fillfactor = 70);
-create index task_claimed on stepwell.task (worker) where state = 2;
+) with (fillfactor = 50);
+
+-- What workers hold: one row for each batch of claims, so that a task's own row changes without
+-- touching an index. It goes with the last of its claims.
+create table stepwell.claim (
+    token uuid primary key,
+    worker bigint not null,
+    runs uuid[] not null,
+    nodes integer[] not null,
+    n_open integer not null check (n_open > 0),
+    check (cardinality(runs) = cardinality(nodes))
+) with (fillfactor = 50);
+create index claim_worker on stepwell.claim (worker);
 
 create table stepwell.output (
     run uuid not null,
@@ -169,6 +180,7 @@ create table stepwell.ready (
     primary key (queue, order_key, number)
 ) with (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 20000);
 create unique index ready_task on stepwell.ready (run, node);
+create index ready_suspect on stepwell.ready (queue, order_key, number) where losses > 0;
 create index ready_position on stepwell.ready (group_id, queue, position);
 
 -- Tasks of limited tenants that are ready or running: the limit counts these rows.

@@ -144,8 +144,8 @@ select worker.id as worker, (array['ALIVE', 'GONE', 'DEAD'])[worker.state + 1] a
     array(select distinct definition.workflow || ' ' || definition.version
         from stepwell.serve join stepwell.definition on definition.id = serve.definition
         where serve.worker = worker.no order by 1) as workflows,
-    (select count(*) from stepwell.task
-     where task.worker = worker.no and task.state = 2) as n_running,
+    (select coalesce(sum(claim.n_open), 0) from stepwell.claim
+     where claim.worker = worker.no) as n_running,
     worker.lease_micros * interval '1 microsecond' as lease,
     timestamptz 'epoch' + worker.seen_at * interval '1 microsecond' as seen_at,
     exists (select 1 from stepwell.leader where leader.worker = worker.id) as leads
@@ -169,8 +169,12 @@ select tenant.name as tenant,
     tenant.has_own as has_own_settings,
     (select count(*) from stepwell.ready
      where ready.group_id = tenant.group_id) as n_ready,
-    (select count(*) from stepwell.task join stepwell.run on run.key = task.run
-     where task.state = 2 and run.group_id = tenant.group_id) as n_running,
+    (select count(*) from stepwell.claim
+     cross join lateral unnest(claim.runs, claim.nodes) as held (run, node)
+     join stepwell.task on task.run = held.run and task.node = held.node
+        and task.token = claim.token
+     join stepwell.run on run.key = task.run
+     where run.group_id = tenant.group_id) as n_running,
     (select count(*) from stepwell.throttled
      where throttled.group_id = tenant.group_id) as n_throttled,
     (select count(*) from stepwell.parked

@@ -1,13 +1,17 @@
--- first_ready: the first tasks of a queue that a worker can take, locked for it.
+-- first_ready: the first tasks of a queue that a worker can take, locked for it, and where their
+--     rows are.
 -- Safe: skip locked keeps workers apart and never waits; the task must still be queued.
 -- Index: primary key of ready, in fair order.
 with first as materialized (
-    select r.order_key, r.number, r.position, r.losses, r.run, r.node
+    select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.definition, r.group_id,
+        r.ctid as ready_at, t.ctid as task_at
     from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
-    where r.queue = $1 and r.definition = any($2) and r.losses >= $3 and r.losses < $4
+    where r.queue = $1 and r.definition = any($2) and r.losses < $3
         and t.state = 1 and t.due_at is null
     order by r.order_key, r.number
-    limit $5
+    limit $4
     for update of r, t skip locked
 )
-select order_key, number, position, losses, run, node from first order by order_key, number
+select order_key, number, position, losses, run, node, definition, group_id, ready_at::text,
+    task_at::text
+from first order by order_key, number
