@@ -14,18 +14,21 @@ const REAP_BATCH_MAX: usize = 100;
 /// Leads or stands by until the engine closes, then resigns so that another takes over at once.
 pub(crate) async fn lead_loop(parts: Parts) {
     let mut hints = parts.store.hints();
-    let mut led = None;
+    let mut led: Option<Led> = None;
     while !parts.closing.is_cancelled() {
         hints.look(Hint::Timers);
-        let pause = match lead_once(&parts).await {
-            Ok((epoch, pause)) => {
-                led = epoch;
+        let pause = match lead_once(&parts, led).await {
+            Ok((now_led, pause)) => {
+                led = now_led;
                 pause
             }
-            Err(StoreError::NotLeader) => parts.config.leader_ttl / 3,
             Err(error) => {
-                parts.contact.broke();
-                tracing::warn!(%error, "lead");
+                // Perhaps another leads by now; the next round asks.
+                led = led.map(|led| Led { renewed_at: None, ..led });
+                if !matches!(error, StoreError::NotLeader) {
+                    parts.contact.broke();
+                    tracing::warn!(%error, "lead");
+                }
                 parts.config.leader_ttl / 3
             }
         };
@@ -36,17 +39,32 @@ pub(crate) async fn lead_loop(parts: Parts) {
             () = parts.clock.sleep(pause) => {}
         }
     }
-    if let Some(epoch) = led
-        && let Err(error) = parts.store.resign(epoch).await
+    if let Some(led) = led
+        && let Err(error) = parts.store.resign(led.epoch).await
     {
         tracing::warn!(%error, "resign");
     }
 }
 
+/// A term of leadership.
+#[derive(Clone, Copy)]
+struct Led {
+    epoch: Epoch,
+    /// When it was renewed, by this process's clock; `None` if that must be done.
+    renewed_at: Option<Duration>,
+}
+
 /// Takes or keeps leadership and does what is due. Says how long to pause.
-async fn lead_once(parts: &Parts) -> Result<(Option<Epoch>, Duration), StoreError> {
+async fn lead_once(parts: &Parts, led: Option<Led>) -> Result<(Option<Led>, Duration), StoreError> {
     let config = &parts.config;
     let renew = config.leader_ttl / 3;
+    let now = parts.clock.elapsed();
+    let is_fresh = |led: &Led| led.renewed_at.is_some_and(|at| now < at + renew);
+    if let Some(led) = led.filter(is_fresh) {
+        // Every write of a leader is fenced by its epoch, so there is no need to ask each time.
+        let pause = pause(parts, fire_due(parts, led.epoch).await?);
+        return Ok((Some(led), pause));
+    }
     let lead = parts.store.lead(&parts.worker, config.leader_ttl).await?;
     parts.contact.answered();
     let Lead::Leading(epoch) = lead else {
@@ -55,10 +73,14 @@ async fn lead_once(parts: &Parts) -> Result<(Option<Epoch>, Duration), StoreErro
     // Dead workers are found also while timers cannot be fired.
     let fired = fire_due(parts, epoch).await;
     reap_dead(parts, epoch).await?;
-    let next_due = fired?;
-    // A timer set by another process may give no hint, so the pause has an end of its own.
-    let pause = next_due.unwrap_or(renew).min(renew).min(config.timer_interval);
-    Ok((Some(epoch), pause))
+    Ok((Some(Led { epoch, renewed_at: Some(now) }), pause(parts, fired?)))
+}
+
+/// Until the next timer is due. One that another process set may give no hint, so the pause has an
+/// end of its own.
+fn pause(parts: &Parts, next_due: Option<Duration>) -> Duration {
+    let renew = parts.config.leader_ttl / 3;
+    next_due.unwrap_or(renew).min(renew).min(parts.config.timer_interval)
 }
 
 /// Fires what is due in bounded batches and says when the next timer is.

@@ -17,6 +17,8 @@ use crate::ports::{
 enum Look {
     /// There may be more.
     Found,
+    /// That was all there is now.
+    All,
     /// There is nothing now.
     Nothing,
 }
@@ -49,6 +51,7 @@ impl Worker {
                     n_empty = 0;
                     continue;
                 }
+                Ok(Look::All) => n_empty = 0,
                 Ok(Look::Nothing) => {}
                 Err(error) => {
                     self.parts.contact.broke();
@@ -95,8 +98,9 @@ impl Worker {
             }
             ClaimAnswer::Claimed { tasks, .. } if tasks.is_empty() => Ok(Look::Nothing),
             ClaimAnswer::Claimed { now, tasks } => {
+                let look = if tasks.len() < slots.len() { Look::All } else { Look::Found };
                 self.execute_all(now, tasks, slots).await;
-                Ok(Look::Found)
+                Ok(look)
             }
         }
     }

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use stepwell_core::decide::is_suspect;
 use stepwell_core::fair::Position;
 use stepwell_core::id::{DefinitionId, Node, RunKey, Token, WorkerId};
+use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
 
 use super::error::{conflict, corrupt};
@@ -40,11 +41,12 @@ pub(super) struct Asking {
     queues: Vec<String>,
     next_turn: usize,
     definitions: Vec<i32>,
+    /// Whether there was something for it the last time.
+    is_busy: bool,
 }
 
 /// A ready task that may be claimed.
 struct Candidate {
-    slot: (u64, u64),
     position: Position,
     losses: u32,
     run: RunKey,
@@ -83,16 +85,22 @@ impl PostgresStore {
                 None => Ok(Vec::new()),
             }
         };
-        let (now, asking, lines, fence) = tokio::join!(
+        let fence = async {
+            match &known {
+                // There will be something to claim, as there was the last time.
+                Some(asking) if asking.is_busy => new_token(transaction, request).await.map(Some),
+                _ => Ok(None),
+            }
+        };
+        let (opened, asking, lines, fence) = tokio::join!(
             biased;
             transaction.open_relaxed(),
             find_worker(transaction, request),
             lines,
-            new_token(transaction, request),
+            fence,
         );
-        let (asking, lines, fence) = (asking?, lines?, fence?);
-        transaction.now = now?;
-        let Some(asking) = asking else {
+        let ((), asking, lines, fence) = (opened?, asking?, lines?, fence?);
+        let Some((asking, now)) = asking else {
             transaction.close().await?;
             return Ok(ClaimAnswer::NotRegistered);
         };
@@ -101,13 +109,21 @@ impl PostgresStore {
             self.remember_asker(&request.worker, asking);
             return Err(conflict("a worker was registered"));
         }
+        let now = self.shared.injected_now().unwrap_or(now);
+        transaction.now = Timestamp::from_micros(now);
         let chosen = choose(&asking, lines, request);
+        let is_busy = !chosen.tasks.is_empty();
         let mut tasks = Vec::new();
-        if chosen.tasks.is_empty() {
-            transaction.close().await?;
-        } else {
+        if is_busy {
+            let fence = match fence {
+                Some(fence) => fence,
+                None => new_token(transaction, request).await?,
+            };
             tasks = hand_out(transaction, &asking, &chosen, fence, request).await?;
+        } else {
+            transaction.close().await?;
         }
+        self.remember_asker(&request.worker, Asking { is_busy, ..asking });
         Ok(ClaimAnswer::Claimed { now: transaction.now, tasks })
     }
 
@@ -132,19 +148,22 @@ impl Asking {
     }
 }
 
+/// The worker as it is registered, and the database's time.
 async fn find_worker(
     transaction: &Transaction,
     request: &ClaimRequest,
-) -> Result<Option<Asking>, StoreError> {
+) -> Result<Option<(Asking, i64)>, StoreError> {
     let row = transaction.one(statements::FIND_WORKER, &[&request.worker.as_str()]).await?;
     let Some(row) = row else { return Ok(None) };
     let next_turn: i32 = row.try_get(2)?;
-    Ok(Some(Asking {
+    let asking = Asking {
         no: row.try_get(0)?,
         queues: row.try_get(1)?,
         next_turn: usize::try_from(next_turn).unwrap_or_default(),
         definitions: row.try_get(3)?,
-    }))
+        is_busy: false,
+    };
+    Ok(Some((asking, row.try_get(4)?)))
 }
 
 async fn new_token(transaction: &Transaction, request: &ClaimRequest) -> Result<Token, StoreError> {
@@ -201,7 +220,6 @@ async fn candidates(
     let suspects_from = int32(request.crash_limit.saturating_sub(1));
     let read = |row: &Row| {
         Ok(Candidate {
-            slot: (unsigned(row, 0)?, unsigned(row, 1)?),
             position: Position(unsigned(row, 2)?),
             losses: count(row, 3)?,
             run: run_key(row, 4)?,
@@ -211,21 +229,9 @@ async fn candidates(
             task_at: row.try_get(9)?,
         })
     };
-    let plain: Params<'_> = &[&queue, &asking.definitions, &suspects_from, &n];
-    let suspects: Params<'_> = &[&queue, &asking.definitions, &suspects_from];
-    let suspects = async {
-        if request.suspect {
-            transaction.all(statements::FIRST_SUSPECT, suspects).await
-        } else {
-            Ok(Vec::new())
-        }
-    };
-    let (found, suspects) =
-        tokio::join!(biased; transaction.all(statements::FIRST_READY, plain), suspects);
-    let mut found = rows::read_all(&found?, read)?;
-    found.extend(rows::read_all(&suspects?, read)?);
-    found.sort_by_key(|task| task.slot);
-    Ok(found)
+    let n_suspects = i64::from(request.suspect);
+    let params: Params<'_> = &[&queue, &asking.definitions, &suspects_from, &n, &n_suspects];
+    rows::read_all(&transaction.all(statements::FIRST_READY, params).await?, read)
 }
 
 /// Marks the chosen tasks as the worker's, moves its frontiers and its turn on, and commits.

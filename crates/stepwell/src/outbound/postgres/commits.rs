@@ -112,12 +112,11 @@ async fn decide(
     );
     let (now, (), runs, gathered) = (now?, shared?, runs?, gathered?);
     transaction.now = now;
-    let gathered = match gathered {
-        Some(gathered) => gathered,
-        None => {
-            let needed = transaction.needed_by(&runs, &happenings).await?;
-            transaction.gather(&needed).await?
-        }
+    let gathered = if let Some(gathered) = gathered {
+        gathered
+    } else {
+        let needed = transaction.needed_by(&runs, &happenings).await?;
+        transaction.gather(&needed).await?
     };
     if guess.is_some_and(|needed| !needed.is_right_about(&runs)) {
         transaction.known().forget_runs();

@@ -43,7 +43,8 @@ pub(super) async fn inputs(
         let runs = rows::read_all(&runs?, rows::run)?.into_iter().map(|run| (run.row.key, run.row));
         let runs: HashMap<RunKey, RunRow> = runs.collect();
         let parents = parents_of(transaction, claims, &runs).await?;
-        let (left, closed) = tokio::join!(biased; left_by(transaction, parents.iter().flatten().copied()), transaction.close());
+        let left = left_by(transaction, parents.iter().flatten().copied());
+        let (left, closed) = tokio::join!(biased; left, transaction.close());
         closed?;
         let failures = runs.into_iter().filter_map(|(run, row)| Some((run, row.failure?)));
         (inputs?, failures.collect(), parents, left?)

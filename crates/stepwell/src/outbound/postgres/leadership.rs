@@ -5,6 +5,7 @@
 //! the server gives it up with the connection. It is never enough by itself: a frozen process
 //! keeps its connection, so a term that has run out is taken over without the lock.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,14 +13,25 @@ use stepwell_core::id::{Epoch, WorkerId};
 
 use super::error::corrupt;
 use super::rows::{int, time, unsigned};
-use super::transaction::Transaction;
+use super::transaction::{Params, Transaction};
 use super::{PostgresStore, Role, statements};
 use crate::ports::{Lead, Leadership, StoreError};
 
 #[async_trait]
 impl Leadership for PostgresStore {
     async fn lead(&self, candidate: &WorkerId, ttl: Duration) -> Result<Lead, StoreError> {
-        self.with_retries(|| self.lead_once(candidate, ttl)).await
+        if self.shared.leads.load(Ordering::Acquire) {
+            // Whoever leads goes on leading with one statement.
+            let micros = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
+            let params: Params<'_> = &[&candidate.as_str(), &micros, &self.shared.injected_now()];
+            let row = self.glance(Role::Leader, statements::RENEW_LEADER, params).await?;
+            if let Some(row) = row {
+                return Ok(Lead::Leading(Epoch(unsigned(&row, 0)?)));
+            }
+        }
+        let lead = self.with_retries(|| self.lead_once(candidate, ttl)).await?;
+        self.shared.leads.store(matches!(lead, Lead::Leading(_)), Ordering::Release);
+        Ok(lead)
     }
 
     async fn resign(&self, epoch: Epoch) -> Result<(), StoreError> {
@@ -77,8 +89,7 @@ impl PostgresStore {
             Epoch(unsigned(&row, 0)?)
         };
         let until = transaction.now.after(ttl).as_micros();
-        let params: super::transaction::Params<'_> =
-            &[&candidate.as_str(), &int(epoch.0), &until, &seat];
+        let params: Params<'_> = &[&candidate.as_str(), &int(epoch.0), &until, &seat];
         transaction.run(statements::SET_LEADER, params).await?;
         self.commit_transaction(transaction).await?;
         Ok(Lead::Leading(epoch))

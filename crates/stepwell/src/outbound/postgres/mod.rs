@@ -38,7 +38,7 @@ mod write;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::future::Future;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use connect::Role;
@@ -73,9 +73,16 @@ struct Shared {
     /// What [`saw_revisions`](Self::saw_revisions) saw last.
     revisions: AtomicI64,
     traffic: TrafficCounter,
+    /// Whether an engine of this store led when it last asked.
+    leads: AtomicBool,
 }
 
 impl Shared {
+    /// The injected time, if there is one; else a statement takes the database's own.
+    fn injected_now(&self) -> Option<i64> {
+        self.pool.clock.as_ref().map(|clock| clock.now().as_micros())
+    }
+
     fn known(&self) -> MutexGuard<'_, known::Known> {
         self.known.lock().expect("no holder of the lock panics")
     }
@@ -154,6 +161,27 @@ impl PostgresStore {
             Err(_) => {}
         }
         answer
+    }
+
+    /// A look at the store that changes nothing, or one row at most: one statement in one round
+    /// trip.
+    async fn glance(
+        &self,
+        role: Role,
+        sql: &'static str,
+        params: transaction::Params<'_>,
+    ) -> Result<Option<tokio_postgres::Row>, StoreError> {
+        let transaction = self.take(role).await?;
+        let (opened, row, closed) = tokio::join!(
+            biased;
+            transaction.open_timeless(),
+            transaction.one(sql, params),
+            transaction.close(),
+        );
+        let row = opened.and(row)?;
+        closed?;
+        transaction.ended();
+        Ok(row)
     }
 
     fn give_hints(&self, earned: &[Hint]) {

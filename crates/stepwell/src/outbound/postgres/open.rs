@@ -2,7 +2,7 @@
 //! remedy. Later the same errors are outages: work waits until they are over.
 
 use std::str::FromStr;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -112,6 +112,7 @@ impl PostgresStore {
             askers: Mutex::default(),
             revisions,
             traffic,
+            leads: AtomicBool::new(false),
         });
         if let Some(listener) = listener.filter(|_| !options.poll_only) {
             notify::start(&shared, listener.for_role(Role::Listen));

@@ -3,6 +3,7 @@
 pub(super) const ADMIT_EXISTING: &str = include_str!("sql/admit_existing.sql");
 pub(super) const ALL_TENANTS: &str = include_str!("sql/all_tenants.sql");
 pub(super) const ANY_DEAD_WORKER: &str = include_str!("sql/any_dead_worker.sql");
+pub(super) const ANY_DUE_TIMER: &str = include_str!("sql/any_due_timer.sql");
 pub(super) const BEAT: &str = include_str!("sql/beat.sql");
 pub(super) const BURY_WORKERS: &str = include_str!("sql/bury_workers.sql");
 pub(super) const CHANGE_SERVICE: &str = include_str!("sql/change_service.sql");
@@ -23,7 +24,6 @@ pub(super) const FIND_ATTEMPTS: &str = include_str!("sql/find_attempts.sql");
 pub(super) const FIND_RUNS: &str = include_str!("sql/find_runs.sql");
 pub(super) const FIND_WORKER: &str = include_str!("sql/find_worker.sql");
 pub(super) const FIRST_READY: &str = include_str!("sql/first_ready.sql");
-pub(super) const FIRST_SUSPECT: &str = include_str!("sql/first_suspect.sql");
 pub(super) const FORGET_ADMITTED: &str = include_str!("sql/forget_admitted.sql");
 pub(super) const FORGET_PARKED: &str = include_str!("sql/forget_parked.sql");
 pub(super) const FORGET_THROTTLED: &str = include_str!("sql/forget_throttled.sql");
@@ -87,6 +87,7 @@ pub(super) const READ_TIMERS: &str = include_str!("sql/read_timers.sql");
 pub(super) const READ_WORKER_NAMES: &str = include_str!("sql/read_worker_names.sql");
 pub(super) const READ_WORKER_NUMBERS: &str = include_str!("sql/read_worker_numbers.sql");
 pub(super) const READ_WORKERS: &str = include_str!("sql/read_workers.sql");
+pub(super) const RENEW_LEADER: &str = include_str!("sql/renew_leader.sql");
 pub(super) const RETIRE_WORKER: &str = include_str!("sql/retire_worker.sql");
 pub(super) const SET_DEFAULT_TENANT: &str = include_str!("sql/set_default_tenant.sql");
 pub(super) const SET_LEADER: &str = include_str!("sql/set_leader.sql");
@@ -128,6 +129,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("admit_existing", ADMIT_EXISTING),
     ("all_tenants", ALL_TENANTS),
     ("any_dead_worker", ANY_DEAD_WORKER),
+    ("any_due_timer", ANY_DUE_TIMER),
     ("beat", BEAT),
     ("bury_workers", BURY_WORKERS),
     ("change_service", CHANGE_SERVICE),
@@ -148,7 +150,6 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("find_runs", FIND_RUNS),
     ("find_worker", FIND_WORKER),
     ("first_ready", FIRST_READY),
-    ("first_suspect", FIRST_SUSPECT),
     ("forget_admitted", FORGET_ADMITTED),
     ("forget_parked", FORGET_PARKED),
     ("forget_throttled", FORGET_THROTTLED),
@@ -212,6 +213,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("read_worker_names", READ_WORKER_NAMES),
     ("read_worker_numbers", READ_WORKER_NUMBERS),
     ("read_workers", READ_WORKERS),
+    ("renew_leader", RENEW_LEADER),
     ("retire_worker", RETIRE_WORKER),
     ("set_default_tenant", SET_DEFAULT_TENANT),
     ("set_leader", SET_LEADER),

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use stepwell_core::decide::Happening;
@@ -6,7 +7,8 @@ use stepwell_core::id::{Epoch, Node, RunKey};
 use tokio_postgres::Row;
 
 use super::batch::{Happened, Happenings};
-use super::rows::{self, int32, key, node, run_key, time};
+use super::rows::{self, int, int32, key, node, run_key, time};
+use super::transaction::Params;
 use super::{PostgresStore, Role, statements};
 use crate::ports::{FiredTimers, StoreError, Timers};
 
@@ -17,11 +19,23 @@ impl Timers for PostgresStore {
         epoch: Epoch,
         timers_max: usize,
     ) -> Result<FiredTimers, StoreError> {
-        self.with_retries(|| self.fire_once(epoch, timers_max)).await
+        match self.until_due(epoch).await? {
+            Some(Duration::ZERO) => self.with_retries(|| self.fire_once(epoch, timers_max)).await,
+            next_due => Ok(FiredTimers { n_fired: 0, next_due }),
+        }
     }
 }
 
 impl PostgresStore {
+    /// How long until the next timer is due, if there is one.
+    async fn until_due(&self, epoch: Epoch) -> Result<Option<Duration>, StoreError> {
+        let params: Params<'_> = &[&int(epoch.0), &self.shared.injected_now()];
+        let row = self.glance(Role::Leader, statements::ANY_DUE_TIMER, params).await?;
+        let row = row.filter(|row| row.get(0)).ok_or(StoreError::NotLeader)?;
+        let micros: Option<i64> = row.try_get(1)?;
+        Ok(micros.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))))
+    }
+
     async fn fire_once(&self, epoch: Epoch, timers_max: usize) -> Result<FiredTimers, StoreError> {
         let mut transaction = self.begin_as(Role::Leader).await?;
         transaction.share_service().await?;

@@ -74,10 +74,11 @@ impl Transaction {
         self.open_as(&self.shared.pool.begin).await
     }
 
-    /// As [`open`](Self::open), for what may be lost in a crash of the server: its commit does not
-    /// wait for the disk.
-    pub(super) async fn open_relaxed(&self) -> Result<Timestamp, StoreError> {
-        self.open_as(&self.shared.pool.begin_relaxed).await
+    /// Begins, for what may be lost in a crash of the server: its commit does not wait for the
+    /// disk. The time comes with what is read.
+    pub(super) async fn open_relaxed(&self) -> Result<(), StoreError> {
+        self.shared.traffic.transaction();
+        self.tell(&self.shared.pool.begin_relaxed).await
     }
 
     /// Begins, for what needs no time.

@@ -6,8 +6,8 @@ use stepwell_core::id::{Epoch, WorkerId};
 use tokio_postgres::Row;
 
 use super::batch::{Happened, Happenings};
-use super::rows::{self, count, int32, node, read_token, run_key};
-use super::transaction::Transaction;
+use super::rows::{self, count, int, int32, node, read_token, run_key};
+use super::transaction::{Params, Transaction};
 use super::{PostgresStore, Role, statements};
 use crate::ports::{
     ClaimRef, HeartbeatAnswer, Hint, ReapRequest, Reaped, StoreError, WorkerRegistration, Workers,
@@ -50,8 +50,7 @@ impl PostgresStore {
             registration.queues.iter().map(stepwell_core::id::Queue::as_str).collect();
         let lease = i64::try_from(registration.lease.as_micros()).unwrap_or(i64::MAX);
         let now = transaction.now.as_micros();
-        let params: super::transaction::Params<'_> =
-            &[&registration.worker.as_str(), &queues, &lease, &now];
+        let params: Params<'_> = &[&registration.worker.as_str(), &queues, &lease, &now];
         let row = transaction.one(statements::UPSERT_WORKER, params).await?;
         let no: i64 = row.map(|row| row.try_get(0)).transpose()?.unwrap_or_default();
         transaction.run(statements::CLEAR_SERVE, &[&vec![no]]).await?;
@@ -80,15 +79,18 @@ impl PostgresStore {
     }
 
     async fn reap_once(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError> {
+        let params: Params<'_> =
+            &[&int(epoch.0), &request.judges_silence, &self.shared.injected_now()];
+        let row = self.glance(Role::Leader, statements::ANY_DEAD_WORKER, params).await?;
+        let row = row.filter(|row| row.get(0)).ok_or(StoreError::NotLeader)?;
+        if !row.try_get::<_, bool>(1)? {
+            return Ok(Reaped::default());
+        }
         let mut transaction = self.begin_as(Role::Leader).await?;
         transaction.check_epoch(epoch).await?;
         let n = i64::try_from(request.workers_max).unwrap_or(i64::MAX);
         // Before the beginning of time nobody was silent.
         let now = if request.judges_silence { transaction.now.as_micros() } else { i64::MIN };
-        if transaction.one(statements::ANY_DEAD_WORKER, &[&now]).await?.is_none() {
-            self.commit_transaction(transaction).await?;
-            return Ok(Reaped::default());
-        }
         transaction.change_service().await?;
         let dead = transaction.all(statements::LOCK_DEAD_WORKERS, &[&now, &n]).await?;
         let dead: Vec<i64> = rows::read_all(&dead, |row| Ok(row.try_get(0)?))?;
