@@ -11,8 +11,11 @@ use tokio_util::sync::CancellationToken;
 use super::{Contact, Parts};
 use crate::ports::{Clock, Ids, StoreError};
 
+/// The place where an answer goes.
+type AnswerTo<R> = oneshot::Sender<Result<R, StoreError>>;
+
 /// A request with the place where its answer goes.
-pub(crate) type Pending<T, R> = (T, oneshot::Sender<Result<R, StoreError>>);
+pub(crate) type Pending<T, R> = (T, AnswerTo<R>);
 
 /// Takes requests for a store call that works on batches.
 pub(crate) struct Batcher<T, R> {
@@ -143,20 +146,22 @@ pub(crate) async fn run_batches<T: Clone + Carries, R, F>(
 {
     let mut waiting = Vec::new();
     while requests.recv_many(&mut waiting, items_max).await > 0 {
-        let mut open = cut(std::mem::take(&mut waiting));
+        let batches = cut(std::mem::take(&mut waiting)).into_iter();
+        let mut open: Vec<(Vec<T>, Vec<AnswerTo<R>>)> =
+            batches.map(|batch| batch.into_iter().unzip()).collect();
         // The last one is taken first.
         open.reverse();
-        while let Some(batch) = open.pop() {
-            let items: Vec<T> = batch.iter().map(|(item, _)| item.clone()).collect();
+        while let Some((items, senders)) = open.pop() {
             match patience.call(|| call(items.clone())).await {
-                Ok(results) => answer_all(batch, results.into_iter().map(Ok)),
+                Ok(results) => answer_all(senders, results.into_iter().map(Ok)),
                 // One bad item must not fail the others: halve until it is alone.
-                Err(error) if is_about_data(&error) && batch.len() > 1 => {
-                    let mut first = batch;
-                    let second = first.split_off(first.len() / 2);
-                    open.extend([second, first]);
+                Err(error) if is_about_data(&error) && items.len() > 1 => {
+                    let (mut first, mut first_senders) = (items, senders);
+                    let half = first.len() / 2;
+                    let second = (first.split_off(half), first_senders.split_off(half));
+                    open.extend([second, (first, first_senders)]);
                 }
-                Err(error) => answer_all(batch, std::iter::repeat_with(|| Err(error.clone()))),
+                Err(error) => answer_all(senders, std::iter::repeat_with(|| Err(error.clone()))),
             }
         }
     }
@@ -166,11 +171,8 @@ fn is_about_data(error: &StoreError) -> bool {
     matches!(error, StoreError::Corrupt { .. } | StoreError::Refused { .. })
 }
 
-fn answer_all<T, R>(
-    batch: Vec<Pending<T, R>>,
-    answers: impl Iterator<Item = Result<R, StoreError>>,
-) {
-    for ((_, answer_to), answer) in batch.into_iter().zip(answers) {
+fn answer_all<R>(senders: Vec<AnswerTo<R>>, answers: impl Iterator<Item = Result<R, StoreError>>) {
+    for (answer_to, answer) in senders.into_iter().zip(answers) {
         // Whoever asked may have gone; the effect stands.
         let _ = answer_to.send(answer);
     }

@@ -103,14 +103,13 @@ async fn decide(
             None => Ok(None),
         }
     };
-    let (now, shared, runs, gathered) = tokio::join!(
+    let (now, runs, gathered) = tokio::join!(
         biased;
-        transaction.open(),
-        transaction.share_service(),
+        transaction.open_in_service(),
         transaction.lock_runs(&keys),
         gathered,
     );
-    let (now, (), runs, gathered) = (now?, shared?, runs?, gathered?);
+    let (now, runs, gathered) = (now?, runs?, gathered?);
     transaction.now = now;
     let gathered = if let Some(gathered) = gathered {
         gathered

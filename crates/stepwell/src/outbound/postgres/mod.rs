@@ -73,6 +73,8 @@ struct Shared {
     /// What [`saw_revisions`](Self::saw_revisions) saw last.
     revisions: AtomicI64,
     traffic: TrafficCounter,
+    /// Whether starts lately named runs that were there already: a guess that is made good.
+    ids_repeat: AtomicBool,
     /// Whether an engine of this store led when it last asked.
     leads: AtomicBool,
 }

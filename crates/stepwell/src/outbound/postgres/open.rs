@@ -112,6 +112,7 @@ impl PostgresStore {
             askers: Mutex::default(),
             revisions,
             traffic,
+            ids_repeat: AtomicBool::new(false),
             leads: AtomicBool::new(false),
         });
         if let Some(listener) = listener.filter(|_| !options.poll_only) {

@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use stepwell_core::code::Code;
@@ -166,27 +167,25 @@ impl<'r> Fresh<'r> {
         let ids: Vec<&str> = seeds().map(|seed| seed.id.as_str()).collect();
         let numbers: Vec<i32> = seeds().map(|seed| int32(seed.definition.0)).collect();
         let shapes = self.shapes();
-        let shape = |seed: &RunSeed| shapes.get(&seed.definition).cloned().unwrap_or_default();
-        let n_open: Vec<i32> = seeds().map(|seed| int32(shape(seed).n_open)).collect();
-        let next_event: Vec<i64> = seeds().map(|seed| int(shape(seed).next_event)).collect();
+        let shapes: Vec<&Shape> = seeds().filter_map(|seed| shapes.get(&seed.definition)).collect();
+        let n_open: Vec<i32> = shapes.iter().map(|shape| int32(shape.n_open)).collect();
+        let next_event: Vec<i64> = shapes.iter().map(|shape| int(shape.next_event)).collect();
         let digests: Vec<&[u8]> =
             self.0.iter().map(|(request, ..)| request.input_digest.as_slice()).collect();
         let groups: BTreeSet<u32> = self.0.iter().map(|(_, group, _)| *group).collect();
         let mut places = Places::new();
-        for (request, group, _) in &self.0 {
-            places.extend(shape(&request.seed).queues.into_iter().map(|queue| (*group, queue)));
+        for ((_, group, _), shape) in self.0.iter().zip(&shapes) {
+            places.extend(shape.queues.iter().map(|queue| (*group, queue.clone())));
         }
         // The first write goes out when it is known that there is a transaction to undo it.
-        let (now, shared) = tokio::join!(biased; transaction.open(), transaction.share_service());
-        transaction.now = now?;
-        shared?;
+        transaction.now = transaction.open_in_service().await?;
         let now = transaction.now.as_micros();
         let params: Params<'_> =
             &[&keys, &group_ids, &ids, &numbers, &n_open, &next_event, &digests, &now];
         let (named, inserted, line) = tokio::join!(
             biased;
             transaction.read_tenant_names(&groups),
-            transaction.all(statements::INSERT_RUNS, params),
+            self.insert_runs(transaction, params),
             transaction.look_if_simple(&groups, &places),
         );
         let named = named?;
@@ -197,8 +196,28 @@ impl<'r> Fresh<'r> {
             // Another database answers than the one they were read from, or one restored.
             return Err(conflict("tenants have other groups by now"));
         }
-        let keys = inserted?.iter().map(|row| rows::run_key(row, 0)).collect::<Result<_, _>>()?;
-        Ok(Inserted { keys, line: line? })
+        Ok(Inserted { keys: inserted?, line: line? })
+    }
+
+    /// Inserts runs and gives the keys of those whose ids were free. As long as all are, the
+    /// database need not look for each first.
+    async fn insert_runs(
+        &self,
+        transaction: &Transaction,
+        params: Params<'_>,
+    ) -> Result<HashSet<RunKey>, StoreError> {
+        let all = || self.0.iter().map(|(request, ..)| request.seed.key).collect::<HashSet<_>>();
+        let repeat = transaction.ids_repeat();
+        if repeat.load(Ordering::Acquire) {
+            let rows = transaction.all(statements::INSERT_RUNS, params).await?;
+            repeat.store(rows.len() < self.0.len(), Ordering::Release);
+            return rows.iter().map(|row| rows::run_key(row, 0)).collect();
+        }
+        if transaction.insert(statements::INSERT_NEW_RUNS, params).await? {
+            return Ok(all());
+        }
+        repeat.store(true, Ordering::Release);
+        Err(conflict("an id is taken"))
     }
 
     /// What a run of each definition begins with.

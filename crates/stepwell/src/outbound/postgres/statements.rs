@@ -35,6 +35,7 @@ pub(super) const INSERT_ATTEMPTS: &str = include_str!("sql/insert_attempts.sql")
 pub(super) const INSERT_DEFINITION: &str = include_str!("sql/insert_definition.sql");
 pub(super) const INSERT_EVENTS: &str = include_str!("sql/insert_events.sql");
 pub(super) const INSERT_INPUTS: &str = include_str!("sql/insert_inputs.sql");
+pub(super) const INSERT_NEW_RUNS: &str = include_str!("sql/insert_new_runs.sql");
 pub(super) const INSERT_OUTPUTS: &str = include_str!("sql/insert_outputs.sql");
 pub(super) const INSERT_PARKED: &str = include_str!("sql/insert_parked.sql");
 pub(super) const INSERT_READY: &str = include_str!("sql/insert_ready.sql");
@@ -161,6 +162,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("insert_definition", INSERT_DEFINITION),
     ("insert_events", INSERT_EVENTS),
     ("insert_inputs", INSERT_INPUTS),
+    ("insert_new_runs", INSERT_NEW_RUNS),
     ("insert_outputs", INSERT_OUTPUTS),
     ("insert_parked", INSERT_PARKED),
     ("insert_ready", INSERT_READY),

@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use stepwell_core::id::{DefinitionId, Queue};
 use stepwell_core::time::Timestamp;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 
@@ -87,6 +89,21 @@ impl Transaction {
         self.tell(&self.shared.pool.begin).await
     }
 
+    /// As [`open`](Self::open), and holds still what live workers serve.
+    pub(super) async fn open_in_service(&self) -> Result<Timestamp, StoreError> {
+        self.shared.traffic.transaction();
+        let params: Params<'_> = &[&self.shared.pool.schema];
+        let (begun, shared) = tokio::join!(
+            biased;
+            self.tell(&self.shared.pool.begin),
+            self.one(statements::SHARE_SERVICE, params),
+        );
+        begun?;
+        let micros = shared?.map(|row| row.try_get(0)).transpose()?;
+        let injected = self.shared.pool.clock.as_ref().map(|clock| clock.now());
+        Ok(injected.unwrap_or_else(|| Timestamp::from_micros(micros.unwrap_or_default())))
+    }
+
     async fn open_as(&self, begin: &str) -> Result<Timestamp, StoreError> {
         self.shared.traffic.transaction();
         let (begun, now) = tokio::join!(biased; self.tell(begin), self.read_now());
@@ -138,6 +155,20 @@ impl Transaction {
             let turn = self.sending.lock().await;
             let statement = self.prepare(sql).await?;
             Ok(sent(self.client()?.query(&statement, params), turn).await?)
+        })
+    }
+
+    /// Runs a statement that inserts rows. Says whether none of their keys was taken; if one was,
+    /// the transaction has failed.
+    pub(super) fn insert<'t>(&'t self, sql: &'static str, params: Params<'t>) -> Answer<'t, bool> {
+        Box::pin(async move {
+            let turn = self.sending.lock().await;
+            let statement = self.prepare(sql).await?;
+            match sent(self.client()?.execute(&statement, params), turn).await {
+                Ok(_) => Ok(true),
+                Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(false),
+                Err(error) => Err(error.into()),
+            }
         })
     }
 
@@ -227,6 +258,11 @@ impl Transaction {
         ids: &BTreeSet<DefinitionId>,
     ) -> BTreeMap<DefinitionId, Arc<StoredDefinition>> {
         self.shared.known_definitions(ids)
+    }
+
+    /// Whether starts lately named runs that were there already.
+    pub(super) fn ids_repeat(&self) -> &AtomicBool {
+        &self.shared.ids_repeat
     }
 
     /// Rows that do not change.
