@@ -272,6 +272,38 @@ async fn wake_ups_come_back_after_the_listening_connection_was_cut() {
     database.abandon().await;
 }
 
+#[tokio::test]
+async fn a_line_that_does_not_hear_itself_is_given_up_and_tried_again() {
+    // FC1: it looks healthy, and delivers nothing.
+    let database = OwnDatabase::make(&server()).await;
+    let wire = Wire::to(database.url()).await;
+    wire.deafen(true);
+    let (one, other) = (store(database.url()).await, store(wire.url()).await);
+    let mut hints = other.hints();
+    let listens = |session: &SessionView| session.has_sent("listen ");
+    let n_lines = || wire.sessions().iter().filter(|session| listens(session)).count();
+    eventually("it gives the line up and listens anew", async || n_lines() >= 2).await;
+    let is_told = tokio::select! {
+        biased;
+        () = hints.given(Hint::Ready) => true,
+        () = std::future::ready(()) => false,
+    };
+    assert!(!is_told, "a line that hears nothing promises nothing");
+    wire.deafen(false);
+    // Heard again, it says once that there may be something to see.
+    hints.given(Hint::Ready).await;
+    hints.look(Hint::Ready);
+    let registration = WorkerRegistration {
+        worker: WorkerId::new("one").expect("a good name"),
+        queues: vec![Queue::default_queue()],
+        definitions: Vec::new(),
+        lease: Duration::from_secs(30),
+    };
+    one.register_worker(registration).await.expect("it registers");
+    hints.given(Hint::Ready).await;
+    database.abandon().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn engines_behind_a_transaction_pooler_do_their_work_by_polling() {
     // FC3

@@ -12,6 +12,7 @@ mod session;
 mod statement;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     ledger: ledger::Ledger,
     is_dark: watch::Sender<bool>,
     lost_replies: Mutex<Option<LostReplies>>,
+    is_deaf: AtomicBool,
 }
 
 impl Shared {
@@ -70,6 +72,7 @@ impl Wire {
             ledger: ledger::Ledger::default(),
             is_dark: watch::Sender::new(false),
             lost_replies: Mutex::new(None),
+            is_deaf: AtomicBool::new(false),
         });
         let listening = listen(Arc::clone(&shared), door);
         Self { shared, url, listening }
@@ -90,6 +93,11 @@ impl Wire {
     /// Loses replies from now on, as the rule says; `None` for no more.
     pub fn lose_replies(&self, rule: impl Into<Option<LostReplies>>) {
         *self.shared.lost_replies.lock().expect("no holder of the lock panics") = rule.into();
+    }
+
+    /// Swallows notifications from now on, or passes them on again.
+    pub fn deafen(&self, is_deaf: bool) {
+        self.shared.is_deaf.store(is_deaf, Ordering::Release);
     }
 
     /// Freezes all sessions and refuses new ones, until the [light](Self::light) is back.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
@@ -11,6 +12,9 @@ use super::Shared;
 use super::statement::{Gatherer, Statement};
 use crate::endpoint::Stream;
 use crate::frame::{Message, Opening, Startup, take_message, take_opening};
+
+/// The type of a notification that the server delivers.
+const NOTIFICATION: u8 = b'A';
 
 /// Waits until a client has said who it is. `None` for one that wants something else.
 pub(crate) async fn greet(client: &mut Stream) -> io::Result<Option<(Startup, Vec<u8>)>> {
@@ -156,6 +160,9 @@ impl Session {
 
     fn look_at_server(&mut self) {
         while let Some(message) = take_message(&mut self.from_server) {
+            if message.kind() == NOTIFICATION && self.shared.is_deaf.load(Ordering::Acquire) {
+                continue;
+            }
             let loses_reply = self.in_flight.front().is_some_and(|first| first.loses_reply);
             self.note_answer(&message);
             let is_end = message.status().is_some();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use stepwell::testing::TestEngine;
-use stepwell::{EventKind, TaskState, Workflow};
+use stepwell::{EventKind, RunEvent, TaskState, Workflow};
 
 use crate::support::{
     DAY, HOUR, MINUTE, SECOND, World, engine_with, starts_secs, state, states, trail,
@@ -195,6 +195,30 @@ fn a_sleep_ends_without_any_worker_that_has_the_code() {
     let knowing = builder.start().unwrap();
     let run = knowing.run_handle("test", "night").unwrap();
     assert_eq!(run.result().unwrap(), "slept well");
+}
+
+#[test]
+fn sleeps_of_any_length_end_within_a_tenth_of_a_second_of_being_due() {
+    // R4: the leader looks when the next one is due, not at a beat of its own.
+    let spans = [1, 7, 99, 100, 101, 777, 999, 1_001, 2_345, 5_999, 6_001, 61_803];
+    let mut w = Workflow::define::<(), ()>("spans");
+    for millis in spans {
+        let nap = w.sleep(&format!("nap {millis}"), Duration::from_millis(millis)).from_start();
+        w.step(&format!("after {millis}")).after(nap).run(async |_, ()| Ok(()));
+    }
+    let (test, naps) = engine_with((), w.no_output());
+    let run = test.start(&naps, ()).now().unwrap();
+    test.run_to_end();
+    let events = run.events().unwrap();
+    for millis in spans {
+        let name = format!("nap {millis}");
+        let is_end = |event: &&RunEvent| {
+            event.step.as_deref() == Some(&name) && matches!(event.kind, EventKind::Woken)
+        };
+        let woken = events.iter().find(is_end).expect("it ended").at.since(events[0].at);
+        let late = woken.checked_sub(Duration::from_millis(millis)).expect("never early");
+        assert!(late <= Duration::from_millis(100), "{name} ended {late:?} late");
+    }
 }
 
 #[test]
