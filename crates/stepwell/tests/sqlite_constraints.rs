@@ -5,7 +5,7 @@ mod support_schema;
 
 use rusqlite::{Connection, ErrorCode};
 use stepwell::SqliteStore;
-use support_schema::{Dialect, TABLES, Table};
+use support_schema::{Columns, Dialect, TABLES, Table};
 use tempfile::TempDir;
 
 const DIALECT: Dialect = &[
@@ -22,6 +22,107 @@ const DIALECT: Dialect = &[
     (", {frontier worker}", ""),
     (", {its number}", ""),
 ];
+
+/// A task that can be claimed: here its place in the queue is part of its row.
+const READY: Table = Table {
+    name: "task",
+    only: Some("sqlite"),
+    good: &[
+        ("run", "{key}"),
+        ("node", "0"),
+        ("state", "1"),
+        ("n_unmet", "0"),
+        ("n_skipped", "0"),
+        ("attempt", "0"),
+        ("failures", "0"),
+        ("losses", "0"),
+        ("queued_logged", "{no}"),
+        ("queued_at", "0"),
+        ("queue", "'q'"),
+        ("order_key", "0"),
+        ("number", "1"),
+        ("position", "0"),
+        ("definition", "0"),
+    ],
+    other: &[("number", "2"), ("node", "1")],
+    bad: &[
+        ("a place twice", &[("number", "1")]),
+        ("a task twice", &[("node", "0")]),
+        ("a key below zero", &[("order_key", "-1")]),
+        ("a position below zero", &[("position", "-1")]),
+        ("losses below zero", &[("losses", "-1")]),
+        ("a definition that is not there", &[("definition", "99")]),
+        ("no definition", &[("definition", "null")]),
+        ("no key", &[("order_key", "null")]),
+        ("no number", &[("number", "null")]),
+        ("no position", &[("position", "null")]),
+        ("no queue", &[("queue", "null")]),
+        ("a place before it is due", &[("due_at", "0")]),
+        ("a place of a pending task", &[("state", "0"), ("queued_at", "null")]),
+        ("a place of a completed task", &[("state", "5"), ("queued_at", "null")]),
+        (
+            "a place of a running task",
+            &[("state", "2"), ("token", "{key}"), ("worker", "1"), ("started_at", "0")],
+        ),
+    ],
+};
+
+/// A completed task: here its last attempt and a small output are part of its row.
+const DONE: Table = Table {
+    name: "task",
+    only: Some("sqlite"),
+    good: &[
+        ("run", "{key}"),
+        ("node", "0"),
+        ("state", "5"),
+        ("n_unmet", "0"),
+        ("n_skipped", "0"),
+        ("attempt", "1"),
+        ("failures", "0"),
+        ("losses", "0"),
+        ("queued_logged", "{yes}"),
+        ("queued_at", "0"),
+        ("started_at", "0"),
+        ("worker", "1"),
+        ("token", "{key}"),
+        ("ended_at", "0"),
+        ("first_event", "2"),
+        ("with_queued", "{yes}"),
+        ("output_codec", "'json'"),
+        ("output", "{short}"),
+    ],
+    other: &[("node", "1")],
+    bad: &[
+        ("no token", &[("token", "null")]),
+        ("a token that is too short", &[("token", "{short}")]),
+        ("no worker", &[("worker", "null")]),
+        ("a worker that is not there", &[("worker", "99")]),
+        ("never queued", &[("queued_at", "null")]),
+        ("never started", &[("started_at", "null")]),
+        ("never ended", &[("ended_at", "null")]),
+        ("without an event", &[("first_event", "null")]),
+        ("the number of another event", &[("first_event", "1")]),
+        ("queued perhaps", &[("with_queued", "null")]),
+        ("queued twice", &[("with_queued", "2")]),
+        ("bytes of no codec", &[("output_codec", "null")]),
+        ("a codec of no bytes", &[("output", "null")]),
+        ("an end of a failed task", &[("state", "6")]),
+        ("an end of a running task", &[("state", "2")]),
+        (
+            "an output of a running task",
+            &[
+                ("state", "2"),
+                ("ended_at", "null"),
+                ("first_event", "null"),
+                ("with_queued", "null"),
+            ],
+        ),
+    ],
+};
+
+/// A run with a small input in its row.
+const GIVEN: Columns =
+    &[("key", "{other key}"), ("id", "'s'"), ("input_codec", "'json'"), ("input", "{short}")];
 
 /// A migrated file, with foreign keys in force.
 async fn migrated() -> (TempDir, Connection) {
@@ -71,6 +172,35 @@ fn check(file: &Connection, table: &Table) -> Vec<String> {
         file.execute_batch(&other).expect("it was taken before");
     }
     found
+}
+
+/// A migrated file with the good rows that a task needs.
+async fn with_run() -> (TempDir, Connection) {
+    let (folder, file) = migrated().await;
+    let before = TABLES.iter().take_while(|table| table.name != "task");
+    for table in before.filter(|table| table.is_in("sqlite") && !table.good.is_empty()) {
+        file.execute_batch(&table.insert(&[], DIALECT)).expect("a good row is taken");
+    }
+    (folder, file)
+}
+
+#[tokio::test]
+async fn bad_places_and_ends_of_tasks_are_refused() {
+    for table in [READY, DONE] {
+        let (_folder, file) = with_run().await;
+        let found = check(&file, &table);
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+}
+
+#[tokio::test]
+async fn a_small_input_is_there_with_its_codec_or_not_at_all() {
+    let (_folder, file) = with_run().await;
+    let run = TABLES.iter().find(|table| table.name == "run").expect("there is one");
+    let refused = |columns| refusal(&file, &run.insert(&[GIVEN, columns], DIALECT));
+    assert_eq!(refused(&[]), None);
+    assert_eq!(refused(&[("input", "null")]), Some(ErrorCode::ConstraintViolation));
+    assert_eq!(refused(&[("input_codec", "null")]), Some(ErrorCode::ConstraintViolation));
 }
 
 #[tokio::test]

@@ -243,7 +243,7 @@ pub(crate) const TABLES: &[Table] = &[
     },
     Table {
         name: "ready",
-        only: None,
+        only: Some("postgres"),
         good: &[
             ("queue", "'q'"),
             ("order_key", "0"),

@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use async_trait::async_trait;
 use rusqlite::{Row, params};
 use stepwell_core::decide::{self, is_suspect};
-use stepwell_core::id::{Node, Queue, RunKey, Token, WorkerId};
+use stepwell_core::id::{DefinitionId, Node, Queue, RunKey, Token};
 use stepwell_core::run::TaskState;
 
 use super::error::corrupt;
@@ -45,7 +45,7 @@ struct Asking {
 }
 
 fn claim(
-    transaction: &mut Transaction<'_>,
+    transaction: &mut Transaction<'_, '_>,
     request: &ClaimRequest,
 ) -> Result<ClaimAnswer, StoreError> {
     let read = |row: &Row<'_>| {
@@ -56,14 +56,15 @@ fn claim(
     let Some(asking) = asking else {
         return Ok(ClaimAnswer::NotRegistered);
     };
-    let salt = request.salt;
-    let token = transaction.first(statements::TAKE_COUNTER, [0, 1, 0], |row| {
-        Ok(Token::new(unsigned(row, 1)?, salt))
-    })?;
-    let token = token.ok_or_else(|| corrupt("the counters are missing"))?;
-    let mut tasks = Vec::new();
-    for (run, node) in choose(transaction, &asking, request)? {
-        tasks.push(hand_out(transaction, &request.worker, token, (run, node), request)?);
+    let chosen = choose(transaction, &asking, request)?;
+    let mut tasks = Vec::with_capacity(chosen.len());
+    if !chosen.is_empty() {
+        let counters = transaction.book.counters();
+        counters.n_claims += 1;
+        let token = Token::new(counters.n_claims, request.salt);
+        for candidate in chosen {
+            tasks.push(hand_out(transaction, token, &candidate, request)?);
+        }
     }
     Ok(ClaimAnswer::Claimed { now: transaction.now, tasks })
 }
@@ -71,10 +72,10 @@ fn claim(
 /// Chooses ready tasks in fair order, taking turns between queues, with at most one suspect. The
 /// next claim begins behind the queue that was served last.
 fn choose(
-    transaction: &Transaction<'_>,
+    transaction: &Transaction<'_, '_>,
     asking: &Asking,
     request: &ClaimRequest,
-) -> Result<Vec<(RunKey, Node)>, StoreError> {
+) -> Result<Vec<Candidate>, StoreError> {
     let queues: Vec<Queue> =
         transaction.all(statements::READ_QUEUES, [asking.no], |row| name(row, 0))?;
     let n_queues = queues.len().max(1);
@@ -94,20 +95,23 @@ fn choose(
         };
         let Some(task) = taken else { continue };
         suspect &= !is_suspect(task.losses, request.crash_limit);
-        chosen.push((task.run, task.node));
+        chosen.push(task);
         served_last = Some(turn);
         lines.push_back((turn, line));
     }
     if let Some(turn) = served_last {
-        let next = i64::try_from((turn + 1) % n_queues).unwrap_or_default();
-        transaction.run(statements::PASS_THE_TURN, [asking.no, next])?;
+        let next_turn = (turn + 1) % n_queues;
+        if next_turn != asking.next_turn {
+            let next = i64::try_from(next_turn).unwrap_or_default();
+            transaction.run(statements::PASS_THE_TURN, [asking.no, next])?;
+        }
     }
     Ok(chosen)
 }
 
 /// The first tasks of a queue that the worker can take, one suspect among them if it may.
 fn candidates(
-    transaction: &Transaction<'_>,
+    transaction: &Transaction<'_, '_>,
     worker: i64,
     queue: &Queue,
     request: &ClaimRequest,
@@ -117,9 +121,9 @@ fn candidates(
     let read = |row: &Row<'_>| {
         Ok(Candidate {
             slot: (unsigned(row, 0)?, unsigned(row, 1)?),
-            losses: count(row, 5)?,
-            run: run_key(row, 6)?,
-            node: node(row, 7)?,
+            losses: count(row, 2)?,
+            run: run_key(row, 3)?,
+            node: node(row, 4)?,
         })
     };
     let plain = params![queue.as_str(), worker, 0, suspects_from, n];
@@ -133,61 +137,112 @@ fn candidates(
 }
 
 fn hand_out(
-    transaction: &mut Transaction<'_>,
-    worker: &WorkerId,
+    transaction: &mut Transaction<'_, '_>,
     token: Token,
-    (run, node): (RunKey, Node),
+    candidate: &Candidate,
     request: &ClaimRequest,
 ) -> Result<ClaimedTask, StoreError> {
-    let queued = transaction.take_to_worker(run, node)?;
-    let stored_run = transaction.known_run(run)?;
+    let Candidate { run, node, losses, .. } = *candidate;
     let not_ready = || corrupt(format!("task {node:?} of run {run} is not ready"));
-    let mut task = transaction.task(run, node)?.ok_or_else(not_ready)?;
-    if !decide::claim(&mut task, worker, token, transaction.now) {
+    let now = transaction.now;
+    transaction.hold_ready(run, node)?;
+    let task = transaction.change_task(run, node)?;
+    let place = task.place.take().ok_or_else(not_ready)?;
+    if !decide::claim(&mut task.row, &request.worker, token, now) {
         return Err(not_ready());
     }
-    transaction.upsert_task(run, &task)?;
+    let attempt = task.row.attempt;
+    let held = transaction.held(run)?;
+    let (group, definition) = (held.group, held.row.definition);
+    let (tenant, run_id) = (held.row.tenant.clone(), held.row.id.clone());
+    transaction.dequeued(group, &place)?;
     Ok(ClaimedTask {
         claim: ClaimRef { run, node, token },
-        tenant: stored_run.row.tenant,
-        run_id: stored_run.row.id,
-        definition: transaction.definition(queued.definition)?,
-        attempt: task.attempt,
-        is_suspect: is_suspect(queued.losses, request.crash_limit),
+        tenant,
+        run_id,
+        definition: transaction.definition(definition)?,
+        attempt,
+        is_suspect: is_suspect(losses, request.crash_limit),
     })
 }
 
-fn inputs(transaction: &Transaction<'_>, claim: &ClaimRef) -> Result<TaskInputs, StoreError> {
-    let run = transaction.known_run(claim.run)?;
-    let stored = transaction.definition(run.row.definition)?;
-    let input =
-        transaction.first(statements::READ_INPUT, [key(claim.run)], |row| rows::payload(row, 0))?;
-    let mut parents = Vec::new();
-    for edge in stored.definition.graph.parents(claim.node) {
-        let task = transaction.task(claim.run, edge.node)?;
-        parents.push(ParentInput {
-            node: edge.node,
-            state: task.map_or(TaskState::Pending, |task| task.state()),
-            output: output(transaction, claim.run, edge.node)?,
-        });
-    }
-    let input =
-        input.ok_or_else(|| corrupt(format!("the input of run {} is missing", claim.run)))?;
-    let failure = run.row.failure.filter(|_| claim.node == Node::ON_FAILURE);
-    Ok(TaskInputs { input, parents, failure })
+fn inputs(transaction: &Transaction<'_, '_>, claim: &ClaimRef) -> Result<TaskInputs, StoreError> {
+    let run = claim.run;
+    let given = transaction.first(statements::READ_GIVEN, [key(run)], |row| {
+        let definition = DefinitionId(count(row, 0)?);
+        Ok((definition, rows::run_failure(row, 1)?, rows::small_payload(row, 2)?))
+    })?;
+    let missing = |what: &str| corrupt(format!("the {what} of run {run} is missing"));
+    let (definition, failure, input) = given.ok_or_else(|| missing("row"))?;
+    let input = if let Some(input) = input {
+        input
+    } else {
+        let read = |row: &Row<'_>| rows::payload(row, 0);
+        let input = transaction.first(statements::READ_INPUT, [key(run)], read)?;
+        input.ok_or_else(|| missing("input"))?
+    };
+    let stored = transaction.definition(definition)?;
+    let parents: Vec<Node> =
+        stored.definition.graph.parents(claim.node).iter().map(|edge| edge.node).collect();
+    let failure = failure.filter(|_| claim.node == Node::ON_FAILURE);
+    Ok(TaskInputs { input, parents: all_left(transaction, run, &parents)?, failure })
 }
 
-/// What a task left: a completed one without an output of its own has the empty payload.
+/// What tasks of a run left. Those that are numbered without a gap, such as the sides of a fan,
+/// are read by one statement.
+fn all_left(
+    transaction: &Transaction<'_, '_>,
+    run: RunKey,
+    nodes: &[Node],
+) -> Result<Vec<ParentInput>, StoreError> {
+    let is_dense = nodes.windows(2).all(|pair| pair[1].0 == pair[0].0.wrapping_add(1));
+    let (Some(first), Some(last), true) = (nodes.first(), nodes.last(), is_dense) else {
+        return nodes.iter().map(|node| left(transaction, run, *node)).collect();
+    };
+    let range = params![key(run), first.0, last.0];
+    let found = transaction.all(statements::READ_LEFT_BETWEEN, range, left_by)?;
+    if found.len() != nodes.len() {
+        return nodes.iter().map(|node| left(transaction, run, *node)).collect();
+    }
+    found.into_iter().map(|left| with_large(transaction, run, left)).collect()
+}
+
+fn left(
+    transaction: &Transaction<'_, '_>,
+    run: RunKey,
+    node: Node,
+) -> Result<ParentInput, StoreError> {
+    let found = transaction.first(statements::READ_LEFT, params![key(run), node.0], left_by)?;
+    let pending = ParentInput { node, state: TaskState::Pending, output: None };
+    with_large(transaction, run, found.unwrap_or(pending))
+}
+
+/// What a task left, as far as its own row tells.
+fn left_by(row: &Row<'_>) -> Result<ParentInput, StoreError> {
+    let (node, state) = (node(row, 0)?, rows::task_state(row.get(1)?)?);
+    Ok(ParentInput { node, state, output: rows::small_payload(row, 2)? })
+}
+
+/// A completed task whose output is not in its row has a large one, or else the empty payload.
+fn with_large(
+    transaction: &Transaction<'_, '_>,
+    run: RunKey,
+    mut left: ParentInput,
+) -> Result<ParentInput, StoreError> {
+    if left.state == TaskState::Completed && left.output.is_none() {
+        let row = params![key(run), left.node.0];
+        let read = |row: &Row<'_>| rows::payload(row, 0);
+        let output = transaction.first(statements::READ_OUTPUT, row, read)?;
+        left.output = Some(output.unwrap_or_else(Payload::empty));
+    }
+    Ok(left)
+}
+
+/// The output of a completed task.
 pub(super) fn output(
-    transaction: &Transaction<'_>,
+    transaction: &Transaction<'_, '_>,
     run: RunKey,
     node: Node,
 ) -> Result<Option<Payload>, StoreError> {
-    let task = transaction.task(run, node)?;
-    if task.is_none_or(|task| task.state() != TaskState::Completed) {
-        return Ok(None);
-    }
-    let read = |row: &Row<'_>| rows::payload(row, 0);
-    let output = transaction.first(statements::READ_OUTPUT, params![key(run), node.0], read)?;
-    Ok(Some(output.unwrap_or_else(Payload::empty)))
+    Ok(left(transaction, run, node)?.output)
 }

@@ -33,14 +33,14 @@ impl Definitions for SqliteStore {
 
 /// The definitions of a workflow, oldest first.
 fn of_workflow(
-    transaction: &Transaction<'_>,
+    transaction: &Transaction<'_, '_>,
     workflow: &str,
 ) -> Result<Vec<StoredDefinition>, StoreError> {
     transaction.all(statements::READ_DEFINITIONS, [workflow], rows::definition)
 }
 
 fn register(
-    transaction: &mut Transaction<'_>,
+    transaction: &mut Transaction<'_, '_>,
     definition: Definition,
 ) -> Result<Arc<StoredDefinition>, StoreError> {
     let known = of_workflow(transaction, &definition.workflow)?;
@@ -67,7 +67,7 @@ fn register(
 
 /// Takes over the given policies into a stored structure.
 fn refresh(
-    transaction: &mut Transaction<'_>,
+    transaction: &mut Transaction<'_, '_>,
     mut stored: StoredDefinition,
     definition: &Definition,
 ) -> Result<Arc<StoredDefinition>, StoreError> {

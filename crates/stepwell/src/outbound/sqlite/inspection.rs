@@ -17,7 +17,7 @@ impl Inspection for SqliteStore {
 }
 
 /// All runs with their tasks and logs, a statement per table.
-fn runs(transaction: &Transaction<'_>) -> Result<StoreDump, StoreError> {
+fn runs(transaction: &Transaction<'_, '_>) -> Result<StoreDump, StoreError> {
     let mut dump = StoreDump::default();
     for run in transaction.all(statements::DUMP_RUNS, [], rows::run)? {
         let (key, run) = (run.row.key, run.row);
@@ -43,7 +43,7 @@ fn runs(transaction: &Transaction<'_>) -> Result<StoreDump, StoreError> {
     Ok(dump)
 }
 
-fn dump(transaction: &Transaction<'_>) -> Result<StoreDump, StoreError> {
+fn dump(transaction: &Transaction<'_, '_>) -> Result<StoreDump, StoreError> {
     let mut dump = runs(transaction)?;
     let places = transaction.all(statements::READ_PLACES, [], |row| {
         let place = match row.get::<_, i64>(2)? {

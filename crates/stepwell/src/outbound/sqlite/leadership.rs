@@ -5,7 +5,6 @@ use rusqlite::{Row, params};
 use stepwell_core::id::{Epoch, WorkerId};
 use stepwell_core::time::Timestamp;
 
-use super::error::corrupt;
 use super::rows::{int, name, time, unsigned};
 use super::transaction::Transaction;
 use super::{SqliteStore, statements};
@@ -35,13 +34,13 @@ struct Leader {
 
 impl Leader {
     /// Whether the term goes on: it has not run out, and the leader's process is not gone.
-    fn stands(&self, transaction: &Transaction<'_>) -> bool {
+    fn stands(&self, transaction: &Transaction<'_, '_>) -> bool {
         let is_gone = self.seat.as_ref().is_some_and(|seat| transaction.seats.is_empty(seat));
         self.until > transaction.now && !is_gone
     }
 }
 
-fn leader(transaction: &Transaction<'_>) -> Result<Option<Leader>, StoreError> {
+fn leader(transaction: &Transaction<'_, '_>) -> Result<Option<Leader>, StoreError> {
     transaction.first(statements::READ_LEADER, [], |row: &Row<'_>| {
         let (worker, until) = (name(row, 0)?, time(row, 2)?);
         Ok(Leader { worker, epoch: Epoch(unsigned(row, 1)?), until, seat: row.get(3)? })
@@ -49,7 +48,7 @@ fn leader(transaction: &Transaction<'_>) -> Result<Option<Leader>, StoreError> {
 }
 
 fn lead(
-    transaction: &mut Transaction<'_>,
+    transaction: &mut Transaction<'_, '_>,
     candidate: &WorkerId,
     ttl: Duration,
 ) -> Result<Lead, StoreError> {
@@ -58,9 +57,9 @@ fn lead(
         Some(leader) if leader.worker == *candidate && leader.until > now => leader.epoch,
         Some(leader) if leader.stands(transaction) => return Ok(Lead::Following),
         _ => {
-            let epoch =
-                transaction.first(statements::TAKE_COUNTER, [0, 0, 1], |row| unsigned(row, 2))?;
-            Epoch(epoch.ok_or_else(|| corrupt("the counters are missing"))?)
+            let counters = transaction.book.counters();
+            counters.last_epoch += 1;
+            Epoch(counters.last_epoch)
         }
     };
     let until = now.after(ttl).as_micros();
@@ -69,7 +68,7 @@ fn lead(
     Ok(Lead::Leading(epoch))
 }
 
-impl Transaction<'_> {
+impl Transaction<'_, '_> {
     /// Fences a leader's write.
     pub(super) fn check_epoch(&self, epoch: Epoch) -> Result<(), StoreError> {
         match leader(self)? {

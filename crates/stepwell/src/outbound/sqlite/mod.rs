@@ -1,13 +1,17 @@
 //! The SQLite store: one file, no server, the default.
 //!
 //! One thread writes, and whatever waits goes into one durable transaction (group commit): each
-//! call in a savepoint of its own, answered after the commit. Readers have connections of their
-//! own. Several processes may share a file.
+//! call in a savepoint of its own if there are several, answered after the commit. It remembers
+//! what it has read and writes a row once per call, see `book.rs`. Readers have connections of
+//! their own. Several processes may share a file.
 
+mod book;
 mod claims;
 mod commits;
 mod definitions;
 mod error;
+mod file;
+mod held;
 mod inspection;
 mod leadership;
 mod line;
@@ -19,6 +23,7 @@ mod plans;
 mod rows;
 mod runs;
 mod seat;
+mod standing;
 mod starts;
 mod statements;
 mod tenants;
@@ -60,7 +65,7 @@ impl SqliteStore {
     /// Runs one transaction on the writing thread and waits until it is durable.
     async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.shared.writer.call(work).await
     }
@@ -68,7 +73,7 @@ impl SqliteStore {
     /// Reads in one snapshot on the reading thread.
     async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.shared.reader.call(work).await
     }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use stepwell_core::code::Code;
 
+use super::book::Book;
 use super::log::Log;
 use super::seat::Seats;
-use super::threads::{Tools, start_reader, start_writer};
+use super::threads::{Kit, Tools, start_reader, start_writer};
 use super::transaction::DefinitionCache;
 use super::{Shared, SqliteStore, migrate, statements, watch};
 use crate::ports::{Clock, HintSender, StoreError, TrafficCounter};
@@ -25,8 +27,13 @@ pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const SWITCH_RETRIES_MAX: u32 = 500;
 const SWITCH_PAUSE: Duration = Duration::from_millis(20);
 
-/// A checkpoint moves the log into the file from this many pages on.
-const CHECKPOINT_PAGES: u32 = 1_000;
+/// A checkpoint moves the log into the file from this many pages on. Pages that change often are
+/// moved once for all their changes, and few commits have to wait for it.
+const CHECKPOINT_PAGES: u32 = 4_000;
+
+/// What the writer keeps of the file in memory at most, so that a transaction does not read again
+/// what the one before has written.
+const CACHE_KIBIBYTES: i32 = 32 * 1024;
 
 /// The log is cut back to this size after a checkpoint, in bytes.
 const LOG_BYTES_MAX: u32 = 64 * 1024 * 1024;
@@ -65,13 +72,16 @@ impl SqliteOptions {
         let traffic = Arc::new(TrafficCounter::default());
         let tools = |connection| Tools {
             connection,
-            clock: Arc::clone(&clock),
-            hints: hints.clone(),
-            definitions: Arc::clone(&definitions),
-            told: Arc::clone(&told),
-            seats: Arc::clone(&seats),
-            traffic: Arc::clone(&traffic),
             log: Log::of(&self.path),
+            kit: Kit {
+                clock: Arc::clone(&clock),
+                hints: hints.clone(),
+                definitions: Arc::clone(&definitions),
+                told: Arc::clone(&told),
+                seats: Arc::clone(&seats),
+                traffic: Arc::clone(&traffic),
+                book: Book::default(),
+            },
         };
         let unavailable = |error: std::io::Error| StoreError::Unavailable {
             operation: "open sqlite store",
@@ -102,7 +112,8 @@ impl SqliteOptions {
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        connection.set_prepared_statement_cache_capacity(256);
+        // Otherwise SQLite plans some statements anew whenever another value is bound to them.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         if !read_only {
             self.configure(&connection)?;
         }
@@ -114,6 +125,7 @@ impl SqliteOptions {
         use_write_ahead_log(connection)?;
         let synchronous = if self.synchronous_full { "full" } else { "normal" };
         connection.pragma_update(None, "synchronous", synchronous)?;
+        connection.pragma_update(None, "cache_size", -CACHE_KIBIBYTES)?;
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)
     }

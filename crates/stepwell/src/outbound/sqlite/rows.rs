@@ -5,12 +5,15 @@ use std::borrow::Cow;
 use rusqlite::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use stepwell_core::id::{DefinitionId, Node, RunId, RunKey, Tenant, Token, WorkerId};
+use stepwell_core::fair::{OrderKey, Position};
+use stepwell_core::id::{DefinitionId, Node, Queue, RunId, RunKey, Tenant, Token, WorkerId};
 use stepwell_core::run::{
-    AttemptRow, AttemptState, Claim, EventRow, Phase, RunRow, RunStatus, TaskRow, TaskState,
+    AttemptRow, AttemptState, Claim, EventRow, Phase, RunFailure, RunRow, RunStatus, TaskRow,
+    TaskState,
 };
 use stepwell_core::time::Timestamp;
 
+use super::book::{HeldTask, Place};
 use super::error::corrupt;
 use crate::ports::{Payload, StoreError, StoredDefinition};
 
@@ -85,6 +88,14 @@ fn state<T: Copy>(all: &[T], number_of: impl Fn(T) -> i64, number: i64) -> Read<
     found.ok_or_else(|| corrupt(format!("state {number} is unknown")))
 }
 
+pub(super) fn task_state(number: i64) -> Read<TaskState> {
+    state(TaskState::ALL, |state| state as i64, number)
+}
+
+pub(super) fn run_failure(row: &Row<'_>, column: usize) -> Read<Option<RunFailure>> {
+    optional_json("run failure", row.get(column)?)
+}
+
 pub(super) fn run_status(number: i64) -> Read<RunStatus> {
     state(RunStatus::ALL, |status| status as i64, number)
 }
@@ -100,6 +111,20 @@ pub(super) fn definition(row: &Row<'_>) -> Read<StoredDefinition> {
         version: count(row, 1)?,
         definition: from_json("definition", &body)?,
     })
+}
+
+/// Payloads up to this size lie in the rows of runs and tasks. Larger ones have rows of their own,
+/// because a row is written anew whenever anything in it changes.
+const SMALL_BYTES_MAX: usize = 512;
+
+pub(super) fn is_small(payload: &Payload) -> bool {
+    payload.bytes.len() <= SMALL_BYTES_MAX
+}
+
+/// A payload that is null if it lies elsewhere.
+pub(super) fn small_payload(row: &Row<'_>, first: usize) -> Read<Option<Payload>> {
+    let codec: Option<String> = row.get(first)?;
+    codec.map(|_| payload(row, first)).transpose()
 }
 
 pub(super) fn payload(row: &Row<'_>, first: usize) -> Read<Payload> {
@@ -127,7 +152,7 @@ pub(super) fn run(row: &Row<'_>) -> Read<StoredRun> {
         n_failed: count(row, 6)?,
         n_cancelled: count(row, 7)?,
         cancelled: row.get(8)?,
-        failure: optional_json("run failure", row.get(9)?)?,
+        failure: run_failure(row, 9)?,
         next_event: unsigned(row, 10)?,
         end_event: end_event.map(i64::unsigned_abs),
         started_at: time(row, 12)?,
@@ -137,8 +162,7 @@ pub(super) fn run(row: &Row<'_>) -> Read<StoredRun> {
 }
 
 pub(super) fn task(row: &Row<'_>) -> Read<TaskRow> {
-    let number: i64 = row.get(1)?;
-    let state = state(TaskState::ALL, |state| state as i64, number)?;
+    let state = task_state(row.get(1)?)?;
     Ok(TaskRow {
         node: node(row, 0)?,
         phase: phase(row, state)?,
@@ -168,6 +192,44 @@ fn phase(row: &Row<'_>, state: TaskState) -> Read<Phase> {
         TaskState::Skipped => Phase::Skipped,
         _ => return Err(corrupt("a task is in a state this version does not know")),
     })
+}
+
+/// A run with one of its tasks, which is not running.
+pub(super) fn ready(row: &Row<'_>) -> Read<(StoredRun, HeldTask)> {
+    let state = task_state(row.get(17)?)?;
+    let phase = match state {
+        TaskState::Queued => Phase::Queued { since: time(row, 24)?, due: optional_time(row, 25)? },
+        _ => return Err(corrupt("a task in a queue is not queued")),
+    };
+    let task = TaskRow {
+        node: node(row, 16)?,
+        phase,
+        n_unmet: count(row, 18)?,
+        n_skipped: count(row, 19)?,
+        attempt: count(row, 20)?,
+        failures: count(row, 21)?,
+        losses: count(row, 22)?,
+        queued_logged: row.get(23)?,
+    };
+    Ok((run(row)?, HeldTask::stored(task, optional_place(row, 26)?)))
+}
+
+/// A task with its place: the columns of a task, then those of the place.
+pub(super) fn held_task(row: &Row<'_>) -> Read<HeldTask> {
+    Ok(HeldTask::stored(task(row)?, optional_place(row, 13)?))
+}
+
+/// A place that is null if the task has none.
+fn optional_place(row: &Row<'_>, first: usize) -> Read<Option<Place>> {
+    let queue: Option<String> = row.get(first)?;
+    let Some(queue) = queue else { return Ok(None) };
+    Ok(Some(Place {
+        queue: Queue::new(queue).map_err(|_| corrupt("a stored name is not well formed"))?,
+        order: OrderKey(unsigned(row, first + 1)?),
+        number: unsigned(row, first + 2)?,
+        position: Position(unsigned(row, first + 3)?),
+        definition: DefinitionId(count(row, first + 4)?),
+    }))
 }
 
 pub(super) fn attempt(row: &Row<'_>) -> Read<AttemptRow> {

@@ -79,12 +79,12 @@ impl Runs for SqliteStore {
     }
 }
 
-fn view(transaction: &Transaction<'_>, run: rows::StoredRun) -> Result<RunView, StoreError> {
+fn view(transaction: &Transaction<'_, '_>, run: rows::StoredRun) -> Result<RunView, StoreError> {
     let definition = transaction.definition(run.row.definition)?;
     Ok(RunView { row: run.row, definition })
 }
 
-fn log(transaction: &Transaction<'_>, run: rows::StoredRun) -> Result<RunLog, StoreError> {
+fn log(transaction: &Transaction<'_, '_>, run: rows::StoredRun) -> Result<RunLog, StoreError> {
     let run_key = run.row.key;
     Ok(RunLog {
         run: run.row,
@@ -95,7 +95,7 @@ fn log(transaction: &Transaction<'_>, run: rows::StoredRun) -> Result<RunLog, St
 }
 
 fn list(
-    transaction: &Transaction<'_>,
+    transaction: &Transaction<'_, '_>,
     filter: &RunFilter,
     before: Option<RunKey>,
     rows_max: usize,

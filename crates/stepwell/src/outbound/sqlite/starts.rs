@@ -1,17 +1,18 @@
-use std::collections::BTreeSet;
-
 use async_trait::async_trait;
 use rusqlite::params;
 use stepwell_core::code::Code;
-use stepwell_core::decide;
-use stepwell_core::fair::{group, next_position, stride};
-use stepwell_core::id::{Queue, Tenant};
+use stepwell_core::decide::{self, RunSeed};
+use stepwell_core::fair::{next_position, stride};
+use stepwell_core::run::RunRow;
 
-use super::line::TenantRow;
-use super::rows::{self, count, int, key};
+use super::book::{HeldRun, HeldTask};
+use super::error::corrupt;
+use super::rows::{self, int, is_small, key};
 use super::transaction::Transaction;
 use super::{SqliteStore, statements};
-use crate::ports::{KnownRun, StartAnswer, StartRequest, Starts, StoreError};
+use crate::ports::{
+    KnownRun, Payload, StartAnswer, StartRequest, Starts, StoreError, StoredDefinition,
+};
 
 #[async_trait]
 impl Starts for SqliteStore {
@@ -25,7 +26,7 @@ impl Starts for SqliteStore {
 
 /// A refusal is an answer; anything else fails the whole transaction.
 fn answer(
-    transaction: &mut Transaction<'_>,
+    transaction: &mut Transaction<'_, '_>,
     request: StartRequest,
 ) -> Result<StartAnswer, StoreError> {
     match start(transaction, request) {
@@ -35,83 +36,106 @@ fn answer(
 }
 
 fn start(
-    transaction: &mut Transaction<'_>,
+    transaction: &mut Transaction<'_, '_>,
     request: StartRequest,
 ) -> Result<StartAnswer, StoreError> {
-    let seed = &request.seed;
-    let stored = transaction.find_definition(seed.definition)?.ok_or_else(|| {
-        let message = format!("definition {} is not stored", seed.definition.0);
+    let stored = transaction.find_definition(request.seed.definition)?.ok_or_else(|| {
+        let message = format!("definition {} is not stored", request.seed.definition.0);
         StoreError::Refused { code: Code::UnknownWorkflow, message }
     })?;
-    let names = params![seed.tenant.as_str(), seed.id.as_str()];
-    if let Some(known) = transaction.first(statements::FIND_RUN, names, rows::run)? {
-        let definition = transaction.definition(known.row.definition)?;
-        let known = KnownRun {
-            key: known.row.key,
-            workflow: &definition.definition.workflow,
-            input_digest: &known.input_digest,
-        };
-        return request.meets(&stored.definition.workflow, known);
+    let group = transaction.group(&request.seed.tenant)?;
+    if let Err(error) = check_room(transaction, group, &stored) {
+        // A run that is there already needs no room.
+        return repeated(transaction, &request, &stored)?.ok_or(error);
     }
-    let tenant = tenant(transaction, &seed.tenant)?;
-    check_room(transaction, &tenant, &stored.definition.root_queues())?;
-    let (input, digest) = (request.input, request.input_digest);
-    let image = decide::start(&stored.definition, transaction.now, request.seed);
-    let run = image.run();
-    transaction.run(
+    let StartRequest { seed, input, input_digest } = request;
+    let image = decide::start(&stored.definition, transaction.now, seed);
+    if !insert_run(transaction, group, image.run(), &input, &input_digest)? {
+        let RunRow { key, tenant, id, definition, .. } = image.run().clone();
+        let seed = RunSeed { key, tenant, id, definition };
+        let request = StartRequest { seed, input, input_digest };
+        let known = repeated(transaction, &request, &stored)?;
+        return known.ok_or_else(|| corrupt(format!("the key {key} is used")));
+    }
+    if !is_small(&input) {
+        let row = params![key(image.run().key), input.codec.as_ref(), input.bytes.as_ref()];
+        transaction.run(statements::INSERT_INPUT, row)?;
+    }
+    let (run, tasks, changes) = image.into_parts();
+    let run_key = run.key;
+    let held = HeldRun {
+        is_fresh: true,
+        tasks_changed: tasks.keys().copied().collect(),
+        tasks: tasks
+            .into_iter()
+            .map(|(node, row)| (node, Box::new(HeldTask::fresh(row))))
+            .collect(),
+        ..HeldRun::of(run, group)
+    };
+    transaction.book.runs.insert(run_key, Box::new(held));
+    transaction.book.runs_changed.push(run_key);
+    transaction.settle(run_key, group, &stored, &changes)?;
+    Ok(StartAnswer::Started)
+}
+
+/// The answer to a start whose id is known.
+fn repeated(
+    transaction: &Transaction<'_, '_>,
+    request: &StartRequest,
+    stored: &StoredDefinition,
+) -> Result<Option<StartAnswer>, StoreError> {
+    let names = params![request.seed.tenant.as_str(), request.seed.id.as_str()];
+    let Some(known) = transaction.first(statements::FIND_RUN, names, rows::run)? else {
+        return Ok(None);
+    };
+    let definition = transaction.definition(known.row.definition)?;
+    let known = KnownRun {
+        key: known.row.key,
+        workflow: &definition.definition.workflow,
+        input_digest: &known.input_digest,
+    };
+    request.meets(&stored.definition.workflow, known).map(Some)
+}
+
+/// Stores a run unless its id is known, and says whether it did.
+fn insert_run(
+    transaction: &Transaction<'_, '_>,
+    group: u32,
+    run: &RunRow,
+    input: &Payload,
+    digest: &[u8; 32],
+) -> Result<bool, StoreError> {
+    let input = Some(input).filter(|input| is_small(input));
+    let n = transaction.run(
         statements::INSERT_RUN,
         params![
             key(run.key),
-            tenant.group,
+            group,
             run.id.as_str(),
             run.definition.0,
             run.status as i64,
             run.n_open,
-            0,
-            0,
-            false,
-            None::<String>,
             int(run.next_event),
-            None::<i64>,
             run.started_at.as_micros(),
-            None::<i64>,
             digest,
+            input.map(|input| input.codec.as_ref()),
+            input.map(|input| input.bytes.as_ref()),
         ],
     )?;
-    let input_row = params![key(run.key), input.codec.as_ref(), input.bytes.as_ref()];
-    transaction.run(statements::INSERT_INPUT, input_row)?;
-    transaction.write_run(image, &stored, tenant.group)?;
-    Ok(StartAnswer::Started)
+    Ok(n == 1)
 }
 
-/// The row of a tenant, made when it is first seen.
-pub(super) fn tenant(
-    transaction: &Transaction<'_>,
-    name: &Tenant,
-) -> Result<TenantRow, StoreError> {
-    let find = || {
-        transaction
-            .first(statements::FIND_TENANT, [name.as_str()], |row| transaction.read_tenant_row(row))
-    };
-    if let Some(tenant) = find()? {
-        return Ok(tenant);
-    }
-    let n_tenants = transaction.first(statements::COUNT_TENANTS, [], |row| count(row, 0))?;
-    let group = group(n_tenants.unwrap_or(0) as usize)?;
-    transaction.run(statements::INSERT_TENANT, params![group.0, name.as_str()])?;
-    transaction.tenant_row(group.0)
-}
-
-/// Whether the tenant can get a place in these queues.
+/// Whether the tenant can get a place in the queues of the first steps.
 fn check_room(
-    transaction: &Transaction<'_>,
-    tenant: &TenantRow,
-    queues: &BTreeSet<Queue>,
+    transaction: &mut Transaction<'_, '_>,
+    group: u32,
+    stored: &StoredDefinition,
 ) -> Result<(), StoreError> {
-    for queue in queues {
-        let (last, frontier) =
-            (transaction.standing(tenant.group, queue)?, transaction.frontier(queue)?);
-        next_position(frontier, last, stride(tenant.settings.weight))?;
+    let weight = transaction.settings(group)?.weight;
+    for queue in stored.definition.root_queues() {
+        let last = transaction.standing(group, &queue)?;
+        let frontier = transaction.frontier(&queue)?;
+        next_position(frontier, last, stride(weight))?;
     }
     Ok(())
 }

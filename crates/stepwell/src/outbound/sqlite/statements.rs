@@ -1,12 +1,15 @@
 //! The statements of the store, one file each; this is their list.
 
+pub(super) const ADVANCE_RUN: &str = include_str!("sql/advance_run.sql");
 pub(super) const BEAT: &str = include_str!("sql/beat.sql");
 pub(super) const BURY_WORKER: &str = include_str!("sql/bury_worker.sql");
+pub(super) const CLAIM_TASK: &str = include_str!("sql/claim_task.sql");
 pub(super) const CLEAR_LEADER: &str = include_str!("sql/clear_leader.sql");
 pub(super) const CLEAR_QUEUES: &str = include_str!("sql/clear_queues.sql");
 pub(super) const CLEAR_SERVE: &str = include_str!("sql/clear_serve.sql");
 pub(super) const CLEAR_TIMER: &str = include_str!("sql/clear_timer.sql");
-pub(super) const COUNT_ADMITTED: &str = include_str!("sql/count_admitted.sql");
+pub(super) const COMPLETE_TASK: &str = include_str!("sql/complete_task.sql");
+pub(super) const COUNT_DOWN: &str = include_str!("sql/count_down.sql");
 pub(super) const COUNT_PARKED: &str = include_str!("sql/count_parked.sql");
 pub(super) const COUNT_TENANTS: &str = include_str!("sql/count_tenants.sql");
 pub(super) const COUNT_THROTTLED: &str = include_str!("sql/count_throttled.sql");
@@ -24,43 +27,45 @@ pub(super) const FIND_WORKER: &str = include_str!("sql/find_worker.sql");
 pub(super) const FIRST_READY: &str = include_str!("sql/first_ready.sql");
 pub(super) const FORGET_PARKED: &str = include_str!("sql/forget_parked.sql");
 pub(super) const FORGET_THROTTLED: &str = include_str!("sql/forget_throttled.sql");
-pub(super) const GREATEST_POSITION: &str = include_str!("sql/greatest_position.sql");
-pub(super) const HOLDS_CLAIM: &str = include_str!("sql/holds_claim.sql");
-pub(super) const HOLDS_OWN_CLAIM: &str = include_str!("sql/holds_own_claim.sql");
 pub(super) const INSERT_ATTEMPT: &str = include_str!("sql/insert_attempt.sql");
 pub(super) const INSERT_DEFINITION: &str = include_str!("sql/insert_definition.sql");
 pub(super) const INSERT_EVENT: &str = include_str!("sql/insert_event.sql");
 pub(super) const INSERT_INPUT: &str = include_str!("sql/insert_input.sql");
 pub(super) const INSERT_OUTPUT: &str = include_str!("sql/insert_output.sql");
 pub(super) const INSERT_PARKED: &str = include_str!("sql/insert_parked.sql");
+pub(super) const INSERT_PENDING: &str = include_str!("sql/insert_pending.sql");
 pub(super) const INSERT_QUEUE: &str = include_str!("sql/insert_queue.sql");
-pub(super) const INSERT_READY: &str = include_str!("sql/insert_ready.sql");
 pub(super) const INSERT_RUN: &str = include_str!("sql/insert_run.sql");
 pub(super) const INSERT_SERVE: &str = include_str!("sql/insert_serve.sql");
+pub(super) const INSERT_TASK: &str = include_str!("sql/insert_task.sql");
 pub(super) const INSERT_TENANT: &str = include_str!("sql/insert_tenant.sql");
 pub(super) const INSERT_THROTTLED: &str = include_str!("sql/insert_throttled.sql");
 pub(super) const IS_SERVED: &str = include_str!("sql/is_served.sql");
 pub(super) const LIST_RUNS: &str = include_str!("sql/list_runs.sql");
+pub(super) const MOVE_TASK: &str = include_str!("sql/move_task.sql");
 pub(super) const NEXT_THROTTLED: &str = include_str!("sql/next_throttled.sql");
 pub(super) const NEXT_TIMER: &str = include_str!("sql/next_timer.sql");
 pub(super) const PASS_THE_TURN: &str = include_str!("sql/pass_the_turn.sql");
-pub(super) const RAISE_FRONTIER: &str = include_str!("sql/raise_frontier.sql");
-pub(super) const RAISE_NOW: &str = include_str!("sql/raise_now.sql");
 pub(super) const READ_ATTEMPTS: &str = include_str!("sql/read_attempts.sql");
 pub(super) const READ_CLAIMS: &str = include_str!("sql/read_claims.sql");
+pub(super) const READ_COUNTERS: &str = include_str!("sql/read_counters.sql");
 pub(super) const READ_DEFAULTS: &str = include_str!("sql/read_defaults.sql");
 pub(super) const READ_DEFINITION: &str = include_str!("sql/read_definition.sql");
 pub(super) const READ_DEFINITIONS: &str = include_str!("sql/read_definitions.sql");
 pub(super) const READ_ENDED: &str = include_str!("sql/read_ended.sql");
 pub(super) const READ_EVENTS: &str = include_str!("sql/read_events.sql");
 pub(super) const READ_FRONTIER: &str = include_str!("sql/read_frontier.sql");
+pub(super) const READ_GIVEN: &str = include_str!("sql/read_given.sql");
 pub(super) const READ_INPUT: &str = include_str!("sql/read_input.sql");
 pub(super) const READ_LEADER: &str = include_str!("sql/read_leader.sql");
+pub(super) const READ_LEFT: &str = include_str!("sql/read_left.sql");
+pub(super) const READ_LEFT_BETWEEN: &str = include_str!("sql/read_left_between.sql");
 pub(super) const READ_LIVES: &str = include_str!("sql/read_lives.sql");
 pub(super) const READ_OUTPUT: &str = include_str!("sql/read_output.sql");
 pub(super) const READ_OUTPUTS: &str = include_str!("sql/read_outputs.sql");
 pub(super) const READ_PLACES: &str = include_str!("sql/read_places.sql");
 pub(super) const READ_QUEUES: &str = include_str!("sql/read_queues.sql");
+pub(super) const READ_READY: &str = include_str!("sql/read_ready.sql");
 pub(super) const READ_RUN: &str = include_str!("sql/read_run.sql");
 pub(super) const READ_STANDING: &str = include_str!("sql/read_standing.sql");
 pub(super) const READ_TASK: &str = include_str!("sql/read_task.sql");
@@ -71,33 +76,37 @@ pub(super) const READ_TIMERS: &str = include_str!("sql/read_timers.sql");
 pub(super) const READ_TOLD: &str = include_str!("sql/read_told.sql");
 pub(super) const READ_WORKER_NO: &str = include_str!("sql/read_worker_no.sql");
 pub(super) const READ_WORKERS: &str = include_str!("sql/read_workers.sql");
+pub(super) const READY_BELOW: &str = include_str!("sql/ready_below.sql");
 pub(super) const RETIRE_WORKER: &str = include_str!("sql/retire_worker.sql");
+pub(super) const SET_ADMITTED: &str = include_str!("sql/set_admitted.sql");
+pub(super) const SET_COUNTERS: &str = include_str!("sql/set_counters.sql");
 pub(super) const SET_DEFAULTS: &str = include_str!("sql/set_defaults.sql");
+pub(super) const SET_FRONTIER: &str = include_str!("sql/set_frontier.sql");
 pub(super) const SET_LEADER: &str = include_str!("sql/set_leader.sql");
 pub(super) const SET_STANDING: &str = include_str!("sql/set_standing.sql");
 pub(super) const SET_TENANT: &str = include_str!("sql/set_tenant.sql");
 pub(super) const SET_TIMER: &str = include_str!("sql/set_timer.sql");
-pub(super) const TAKE_COUNTER: &str = include_str!("sql/take_counter.sql");
-pub(super) const TAKE_READY: &str = include_str!("sql/take_ready.sql");
-pub(super) const TELL: &str = include_str!("sql/tell.sql");
 pub(super) const UNPARK: &str = include_str!("sql/unpark.sql");
 pub(super) const UNSERVED_READY: &str = include_str!("sql/unserved_ready.sql");
 pub(super) const UPDATE_DEFINITION: &str = include_str!("sql/update_definition.sql");
 pub(super) const UPDATE_RUN: &str = include_str!("sql/update_run.sql");
-pub(super) const UPSERT_TASK: &str = include_str!("sql/upsert_task.sql");
+pub(super) const UPDATE_TASK: &str = include_str!("sql/update_task.sql");
 pub(super) const UPSERT_WORKER: &str = include_str!("sql/upsert_worker.sql");
 pub(super) const YOUNGEST_READY: &str = include_str!("sql/youngest_ready.sql");
 
 /// Every statement, for the test that prepares each against the migrated schema.
 #[cfg(test)]
 pub(super) const ALL: &[(&str, &str)] = &[
+    ("advance_run", ADVANCE_RUN),
     ("beat", BEAT),
     ("bury_worker", BURY_WORKER),
+    ("claim_task", CLAIM_TASK),
     ("clear_leader", CLEAR_LEADER),
     ("clear_queues", CLEAR_QUEUES),
     ("clear_serve", CLEAR_SERVE),
     ("clear_timer", CLEAR_TIMER),
-    ("count_admitted", COUNT_ADMITTED),
+    ("complete_task", COMPLETE_TASK),
+    ("count_down", COUNT_DOWN),
     ("count_parked", COUNT_PARKED),
     ("count_tenants", COUNT_TENANTS),
     ("count_throttled", COUNT_THROTTLED),
@@ -115,43 +124,45 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("first_ready", FIRST_READY),
     ("forget_parked", FORGET_PARKED),
     ("forget_throttled", FORGET_THROTTLED),
-    ("greatest_position", GREATEST_POSITION),
-    ("holds_claim", HOLDS_CLAIM),
-    ("holds_own_claim", HOLDS_OWN_CLAIM),
     ("insert_attempt", INSERT_ATTEMPT),
     ("insert_definition", INSERT_DEFINITION),
     ("insert_event", INSERT_EVENT),
     ("insert_input", INSERT_INPUT),
     ("insert_output", INSERT_OUTPUT),
     ("insert_parked", INSERT_PARKED),
+    ("insert_pending", INSERT_PENDING),
     ("insert_queue", INSERT_QUEUE),
-    ("insert_ready", INSERT_READY),
     ("insert_run", INSERT_RUN),
     ("insert_serve", INSERT_SERVE),
+    ("insert_task", INSERT_TASK),
     ("insert_tenant", INSERT_TENANT),
     ("insert_throttled", INSERT_THROTTLED),
     ("is_served", IS_SERVED),
     ("list_runs", LIST_RUNS),
+    ("move_task", MOVE_TASK),
     ("next_throttled", NEXT_THROTTLED),
     ("next_timer", NEXT_TIMER),
     ("pass_the_turn", PASS_THE_TURN),
-    ("raise_frontier", RAISE_FRONTIER),
-    ("raise_now", RAISE_NOW),
     ("read_attempts", READ_ATTEMPTS),
     ("read_claims", READ_CLAIMS),
+    ("read_counters", READ_COUNTERS),
     ("read_defaults", READ_DEFAULTS),
     ("read_definition", READ_DEFINITION),
     ("read_definitions", READ_DEFINITIONS),
     ("read_ended", READ_ENDED),
     ("read_events", READ_EVENTS),
     ("read_frontier", READ_FRONTIER),
+    ("read_given", READ_GIVEN),
     ("read_input", READ_INPUT),
     ("read_leader", READ_LEADER),
+    ("read_left", READ_LEFT),
+    ("read_left_between", READ_LEFT_BETWEEN),
     ("read_lives", READ_LIVES),
     ("read_output", READ_OUTPUT),
     ("read_outputs", READ_OUTPUTS),
     ("read_places", READ_PLACES),
     ("read_queues", READ_QUEUES),
+    ("read_ready", READ_READY),
     ("read_run", READ_RUN),
     ("read_standing", READ_STANDING),
     ("read_task", READ_TASK),
@@ -162,20 +173,21 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("read_told", READ_TOLD),
     ("read_worker_no", READ_WORKER_NO),
     ("read_workers", READ_WORKERS),
+    ("ready_below", READY_BELOW),
     ("retire_worker", RETIRE_WORKER),
+    ("set_admitted", SET_ADMITTED),
+    ("set_counters", SET_COUNTERS),
     ("set_defaults", SET_DEFAULTS),
+    ("set_frontier", SET_FRONTIER),
     ("set_leader", SET_LEADER),
     ("set_standing", SET_STANDING),
     ("set_tenant", SET_TENANT),
     ("set_timer", SET_TIMER),
-    ("take_counter", TAKE_COUNTER),
-    ("take_ready", TAKE_READY),
-    ("tell", TELL),
     ("unpark", UNPARK),
     ("unserved_ready", UNSERVED_READY),
     ("update_definition", UPDATE_DEFINITION),
     ("update_run", UPDATE_RUN),
-    ("upsert_task", UPSERT_TASK),
+    ("update_task", UPDATE_TASK),
     ("upsert_worker", UPSERT_WORKER),
     ("youngest_ready", YOUNGEST_READY),
 ];

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use rusqlite::{Connection, TransactionBehavior};
-use stepwell_core::time::Timestamp;
+use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::book::Book;
+use super::file::{File, Scope, Statements};
 use super::log::Log;
 use super::open::BUSY_TIMEOUT;
+use super::rows::int;
 use super::seat::Seats;
-use super::statements;
 use super::transaction::{DefinitionCache, Transaction};
 use crate::ports::{Clock, Hint, HintSender, StoreError, TrafficCounter};
 
@@ -24,7 +25,9 @@ const GROUP_MAX: usize = 256;
 /// A call that waits for its turn.
 trait Job: Send {
     /// Does the work. Says whether its changes stand.
-    fn run(&mut self, transaction: &mut Transaction<'_>) -> bool;
+    fn run(&mut self, transaction: &mut Transaction<'_, '_>) -> bool;
+    /// What it changed could not be written down.
+    fn fail(&mut self, error: StoreError);
     /// Answers, once it is known whether the transaction is durable.
     fn answer(self: Box<Self>, durable: Result<(), StoreError>);
 }
@@ -38,13 +41,17 @@ struct Call<T, W> {
 impl<T, W> Job for Call<T, W>
 where
     T: Send,
-    W: FnOnce(&mut Transaction<'_>) -> Result<T, StoreError> + Send,
+    W: FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send,
 {
-    fn run(&mut self, transaction: &mut Transaction<'_>) -> bool {
+    fn run(&mut self, transaction: &mut Transaction<'_, '_>) -> bool {
         let result = self.work.take().map(|work| work(transaction));
         let stands = matches!(result, Some(Ok(_)));
         self.result = result;
         stands
+    }
+
+    fn fail(&mut self, error: StoreError) {
+        self.result = Some(Err(error));
     }
 
     fn answer(self: Box<Self>, durable: Result<(), StoreError>) {
@@ -69,7 +76,7 @@ impl Jobs {
     /// Hands in a call and waits for its answer.
     pub(super) async fn call<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer_to, answer) = oneshot::channel();
         let call = Call { work: Some(work), result: None, answer_to };
@@ -81,6 +88,12 @@ impl Jobs {
 /// What a thread works with.
 pub(super) struct Tools {
     pub(super) connection: Connection,
+    pub(super) kit: Kit,
+    pub(super) log: Log,
+}
+
+/// What a thread works with besides its connection.
+pub(super) struct Kit {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) hints: HintSender,
     pub(super) definitions: DefinitionCache,
@@ -88,7 +101,7 @@ pub(super) struct Tools {
     pub(super) told: Arc<AtomicI64>,
     pub(super) seats: Arc<Seats>,
     pub(super) traffic: Arc<TrafficCounter>,
-    pub(super) log: Log,
+    pub(super) book: Book,
 }
 
 /// Starts the one thread that writes.
@@ -110,82 +123,136 @@ pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
-fn write_loop(mut tools: Tools, jobs: &Receiver<Box<dyn Job>>) {
+fn write_loop(tools: Tools, jobs: &Receiver<Box<dyn Job>>) {
+    let Tools { connection, mut kit, mut log } = tools;
+    let statements = Statements::of(&connection);
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
         group.extend(jobs.try_iter().take(GROUP_MAX - 1));
-        let durable = commit_group(&mut tools, &mut group);
+        let durable = commit_group(&statements, &mut kit, &mut group);
         if let Ok(earned) = &durable {
             for hint in earned {
-                tools.hints.give(*hint);
+                kit.hints.give(*hint);
             }
         }
         let durable = durable.map(drop);
         for job in group {
             job.answer(durable.clone());
         }
-        tools.log.keep_in_bounds(&tools.connection, BUSY_TIMEOUT);
+        log.keep_in_bounds(&connection, BUSY_TIMEOUT);
     }
 }
 
 /// Runs a group of calls in one durable transaction. An error answers all of them: nothing is
 /// acknowledged that is not on disk.
-fn commit_group(tools: &mut Tools, group: &mut [Box<dyn Job>]) -> Result<Vec<Hint>, StoreError> {
-    tools.traffic.transaction();
-    let now = tools.clock.now();
-    let outer = tools.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut raise = outer.prepare_cached(statements::RAISE_NOW)?;
-    let micros: i64 = raise.query_row([now.as_micros()], |row| row.get(0))?;
-    drop(raise);
+fn commit_group(
+    statements: &Statements<'_>,
+    kit: &mut Kit,
+    group: &mut [Box<dyn Job>],
+) -> Result<Vec<Hint>, StoreError> {
+    kit.traffic.transaction();
+    let committed = try_commit(statements, kit, group);
+    match committed {
+        Ok(_) => kit.book.trim(),
+        // What it says may not be in the file.
+        Err(_) => kit.book = Book::default(),
+    }
+    committed
+}
+
+fn try_commit(
+    statements: &Statements<'_>,
+    kit: &mut Kit,
+    group: &mut [Box<dyn Job>],
+) -> Result<Vec<Hint>, StoreError> {
+    let now = kit.clock.now();
+    let scope = Scope::write(statements)?;
+    let file = File { statements, traffic: &kit.traffic };
+    let n_changes = statements.connection.total_changes();
+    kit.book.renew(file)?;
+    let counters = kit.book.counters();
+    counters.now = counters.now.max(now);
     let mut transaction = Transaction {
-        connection: &outer,
-        now: Timestamp::from_micros(micros),
+        file,
+        now: counters.now,
+        book: &mut kit.book,
         earned_hints: Vec::new(),
-        definitions: Arc::clone(&tools.definitions),
-        seats: Arc::clone(&tools.seats),
-        traffic: Arc::clone(&tools.traffic),
+        definitions: Arc::clone(&kit.definitions),
+        seats: Arc::clone(&kit.seats),
     };
-    for job in group.iter_mut() {
-        outer.execute_batch("savepoint call")?;
-        let stands = job.run(&mut transaction);
-        outer.execute_batch(if stands {
-            "release call"
-        } else {
-            "rollback to call; release call"
-        })?;
+    if let [job] = group {
+        if !run_whole(job.as_mut(), &mut transaction) {
+            // Nothing else is in this transaction: it is undone as a whole.
+            transaction.book.fall_back(None);
+            return Ok(Vec::new());
+        }
+    } else {
+        for job in group.iter_mut() {
+            run_in_savepoint(job.as_mut(), &mut transaction)?;
+        }
     }
     let earned = transaction.earned_hints;
-    let mut told = None;
-    if !earned.is_empty() {
-        let n_told: i64 =
-            outer.prepare_cached(statements::TELL)?.query_row([], |row| row.get(0))?;
-        told = Some(n_told);
+    if statements.connection.total_changes() == n_changes {
+        // Nothing was written, so there is nothing to make durable and no time to keep.
+        return Ok(earned);
     }
-    outer.commit()?;
-    if let Some(told) = told {
-        // What we told ourselves is no news from another process.
-        tools.told.fetch_max(told, Ordering::AcqRel);
-    }
+    let counters = kit.book.counters();
+    counters.n_told += u64::from(!earned.is_empty());
+    let n_told = int(counters.n_told);
+    counters.write(file)?;
+    scope.commit()?;
+    // What we told ourselves is no news from another process.
+    kit.told.fetch_max(n_told, Ordering::AcqRel);
     Ok(earned)
 }
 
-fn read_loop(mut tools: Tools, jobs: &Receiver<Box<dyn Job>>) {
+/// Runs a call and writes what it changed. Says whether its changes stand.
+fn run_whole(job: &mut dyn Job, transaction: &mut Transaction<'_, '_>) -> bool {
+    if !job.run(transaction) {
+        return false;
+    }
+    let written = transaction.write_down();
+    written.map_err(|error| job.fail(error)).is_ok()
+}
+
+/// Runs a call such that it can be undone without the others of its group.
+fn run_in_savepoint(
+    job: &mut dyn Job,
+    transaction: &mut Transaction<'_, '_>,
+) -> Result<(), StoreError> {
+    let statements = transaction.file.statements;
+    let counters = transaction.book.counters_now();
+    statements.control("savepoint call")?;
+    if !run_whole(job, transaction) {
+        statements.control("rollback to call")?;
+        transaction.book.fall_back(counters);
+    }
+    statements.control("release call")
+}
+
+fn read_loop(tools: Tools, jobs: &Receiver<Box<dyn Job>>) {
+    let Tools { connection, mut kit, .. } = tools;
+    let statements = Statements::of(&connection);
     while let Ok(mut job) = jobs.recv() {
-        let done = read_once(&mut tools, job.as_mut());
+        let done = read_once(&statements, &mut kit, job.as_mut());
         job.answer(done);
     }
 }
 
-fn read_once(tools: &mut Tools, job: &mut dyn Job) -> Result<(), StoreError> {
-    tools.traffic.transaction();
-    let snapshot = tools.connection.transaction()?;
+fn read_once(
+    statements: &Statements<'_>,
+    kit: &mut Kit,
+    job: &mut dyn Job,
+) -> Result<(), StoreError> {
+    kit.traffic.transaction();
+    let _snapshot = Scope::read(statements)?;
     let mut transaction = Transaction {
-        connection: &snapshot,
-        now: tools.clock.now(),
+        file: File { statements, traffic: &kit.traffic },
+        book: &mut kit.book,
+        now: kit.clock.now(),
         earned_hints: Vec::new(),
-        definitions: Arc::clone(&tools.definitions),
-        seats: Arc::clone(&tools.seats),
-        traffic: Arc::clone(&tools.traffic),
+        definitions: Arc::clone(&kit.definitions),
+        seats: Arc::clone(&kit.seats),
     };
     job.run(&mut transaction);
     Ok(())

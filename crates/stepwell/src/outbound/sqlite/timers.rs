@@ -23,14 +23,17 @@ impl Timers for SqliteStore {
     }
 }
 
-fn fire(transaction: &mut Transaction<'_>, timers_max: usize) -> Result<FiredTimers, StoreError> {
+fn fire(
+    transaction: &mut Transaction<'_, '_>,
+    timers_max: usize,
+) -> Result<FiredTimers, StoreError> {
     let n = i64::try_from(timers_max).unwrap_or(i64::MAX);
     let due = params![transaction.now.as_micros(), n];
     let read = |row: &Row<'_>| Ok((run_key(row, 0)?, node(row, 1)?));
     let due = transaction.all(statements::DUE_TIMERS, due, read)?;
     let n_fired = due.len();
     for (run, node) in due {
-        transaction.happen(run, vec![(node, Happening::TimerFired)])?;
+        transaction.happen(run, node, Happening::TimerFired)?;
     }
     let next = transaction.first(statements::NEXT_TIMER, [], |row| time(row, 0))?;
     Ok(FiredTimers { n_fired, next_due: next.map(|due| due.since(transaction.now)) })

@@ -3,21 +3,25 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use rusqlite::{CachedStatement, Connection, Params, Row};
+use rusqlite::{Params, Row};
 use stepwell_core::id::DefinitionId;
 use stepwell_core::time::Timestamp;
 
+use super::book::Book;
 use super::error::corrupt;
+use super::file::File;
 use super::seat::Seats;
 use super::{rows, statements};
-use crate::ports::{Hint, StoreError, StoredDefinition, TrafficCounter};
+use crate::ports::{Hint, StoreError, StoredDefinition};
 
 /// Definitions that were read before. They change only when policies do.
 pub(super) type DefinitionCache = Arc<Mutex<HashMap<DefinitionId, Arc<StoredDefinition>>>>;
 
 /// One transaction, or one call within a group of them.
-pub(super) struct Transaction<'c> {
-    pub(super) connection: &'c Connection,
+pub(super) struct Transaction<'s, 'c> {
+    pub(super) file: File<'s, 'c>,
+    /// What is known of the file, and what is still to be written. Readers leave it empty.
+    pub(super) book: &'s mut Book,
     /// The store's time of this transaction; it never goes back.
     pub(super) now: Timestamp,
     /// What to tell others once it is durable.
@@ -25,46 +29,32 @@ pub(super) struct Transaction<'c> {
     pub(super) definitions: DefinitionCache,
     /// Which processes are alive.
     pub(super) seats: Arc<Seats>,
-    pub(super) traffic: Arc<TrafficCounter>,
 }
 
-impl Transaction<'_> {
+impl Transaction<'_, '_> {
     /// Runs a statement that gives no rows and says how many it changed.
-    pub(super) fn run(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
-        Ok(self.prepare(sql)?.execute(params)?)
+    pub(super) fn run(&self, sql: &'static str, params: impl Params) -> Result<usize, StoreError> {
+        self.file.run(sql, params)
     }
 
     /// The first row of a statement.
     pub(super) fn first<T>(
         &self,
-        sql: &str,
+        sql: &'static str,
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
-        let mut statement = self.prepare(sql)?;
-        let mut rows = statement.query(params)?;
-        rows.next()?.map(read).transpose()
+        self.file.first(sql, params, read)
     }
 
     /// All rows of a statement.
     pub(super) fn all<T>(
         &self,
-        sql: &str,
+        sql: &'static str,
         params: impl Params,
         read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
-        let mut statement = self.prepare(sql)?;
-        let mut rows = statement.query(params)?;
-        let mut all = Vec::new();
-        while let Some(row) = rows.next()? {
-            all.push(read(row)?);
-        }
-        Ok(all)
-    }
-
-    fn prepare(&self, sql: &str) -> Result<CachedStatement<'_>, StoreError> {
-        self.traffic.statement();
-        Ok(self.connection.prepare_cached(sql)?)
+        self.file.all(sql, params, read)
     }
 
     pub(super) fn earn(&mut self, hint: Hint) {

@@ -1,9 +1,11 @@
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use rusqlite::{Row, params};
 use stepwell_core::decide::{Happening, losses_after};
 use stepwell_core::id::{Epoch, WorkerId};
 
-use super::rows::{self, count, key, node, read_token, run_key};
+use super::rows::{count, node, read_token, run_key};
 use super::transaction::Transaction;
 use super::{SqliteStore, statements};
 use crate::ports::{
@@ -56,7 +58,7 @@ fn number(row: &Row<'_>) -> Result<i64, StoreError> {
 }
 
 fn register(
-    transaction: &mut Transaction<'_>,
+    transaction: &mut Transaction<'_, '_>,
     registration: &WorkerRegistration,
 ) -> Result<(), StoreError> {
     let lease = i64::try_from(registration.lease.as_micros()).unwrap_or(i64::MAX);
@@ -79,14 +81,15 @@ fn register(
     Ok(())
 }
 
-fn serve_nothing(transaction: &Transaction<'_>, worker: i64) -> Result<(), StoreError> {
+fn serve_nothing(transaction: &mut Transaction<'_, '_>, worker: i64) -> Result<(), StoreError> {
+    transaction.book.forget_service();
     transaction.run(statements::CLEAR_SERVE, [worker])?;
     transaction.run(statements::CLEAR_QUEUES, [worker])?;
     Ok(())
 }
 
 fn heartbeat(
-    transaction: &mut Transaction<'_>,
+    transaction: &mut Transaction<'_, '_>,
     worker: &WorkerId,
     claims: &[ClaimRef],
 ) -> Result<HeartbeatAnswer, StoreError> {
@@ -94,19 +97,17 @@ fn heartbeat(
     let Some(no) = transaction.first(statements::BEAT, beat, number)? else {
         return Ok(HeartbeatAnswer::Dead);
     };
-    let mut lost = Vec::new();
-    for claim in claims {
-        let row = params![key(claim.run), claim.node.0, rows::token(claim.token), no];
-        if transaction.first(statements::HOLDS_OWN_CLAIM, row, |_| Ok(()))?.is_none() {
-            lost.push(*claim);
-        }
-    }
-    let held = claims_of(transaction, no)?.into_iter().map(|(claim, _)| claim);
-    let unknown = held.filter(|claim| !claims.contains(claim)).collect();
+    let held: HashSet<ClaimRef> =
+        claims_of(transaction, no)?.into_iter().map(|(claim, _)| claim).collect();
+    let known: HashSet<&ClaimRef> = claims.iter().collect();
+    let lost = claims.iter().filter(|claim| !held.contains(claim)).copied().collect();
+    let mut unknown: Vec<ClaimRef> =
+        held.iter().filter(|claim| !known.contains(claim)).copied().collect();
+    unknown.sort_unstable();
     Ok(HeartbeatAnswer::Alive { lost, unknown })
 }
 
-fn reap(transaction: &mut Transaction<'_>, request: ReapRequest) -> Result<Reaped, StoreError> {
+fn reap(transaction: &mut Transaction<'_, '_>, request: ReapRequest) -> Result<Reaped, StoreError> {
     let mut reaped = Reaped::default();
     let dead = dead_workers(transaction, request)?;
     // All are dead before the first task moves: nothing comes back to what only they served.
@@ -128,7 +129,7 @@ fn reap(transaction: &mut Transaction<'_>, request: ReapRequest) -> Result<Reape
 
 /// Workers that went, whose process is gone, or whose silence has lasted too long.
 fn dead_workers(
-    transaction: &Transaction<'_>,
+    transaction: &Transaction<'_, '_>,
     request: ReapRequest,
 ) -> Result<Vec<i64>, StoreError> {
     let now = transaction.now.as_micros();
@@ -145,9 +146,10 @@ fn dead_workers(
 
 /// The claims of a worker with the losses of each task so far.
 fn claims_of(
-    transaction: &Transaction<'_>,
+    transaction: &mut Transaction<'_, '_>,
     worker: i64,
 ) -> Result<Vec<(ClaimRef, u32)>, StoreError> {
+    transaction.write_rows()?;
     transaction.all(statements::READ_CLAIMS, [worker], |row| {
         let (run, node, token) = (run_key(row, 0)?, node(row, 1)?, read_token(row, 2)?);
         Ok((ClaimRef { run, node, token }, count(row, 3)?))
@@ -156,7 +158,7 @@ fn claims_of(
 
 /// Takes all tasks of one dead worker from it, charged together. Says how many there were.
 fn lose(
-    transaction: &mut Transaction<'_>,
+    transaction: &mut Transaction<'_, '_>,
     worker: i64,
     crash_limit: u32,
 ) -> Result<usize, StoreError> {
@@ -164,10 +166,9 @@ fn lose(
     let losses: Vec<u32> = claims.iter().map(|(_, losses)| *losses).collect();
     for ((claim, _), losses) in claims.iter().zip(losses_after(&losses, crash_limit)) {
         // A loss that failed the run may have cancelled the run's other tasks with it.
-        let row = params![key(claim.run), claim.node.0, rows::token(claim.token)];
-        if transaction.first(statements::HOLDS_CLAIM, row, |_| Ok(()))?.is_some() {
+        if transaction.holds(*claim)? {
             let happening = Happening::Lost { losses, crash_limit };
-            transaction.happen(claim.run, vec![(claim.node, happening)])?;
+            transaction.happen(claim.run, claim.node, happening)?;
         }
     }
     Ok(claims.len())

@@ -1,173 +1,115 @@
 //! How the rules' changes to a run are written down.
 
-use std::collections::BTreeMap;
-
 use rusqlite::params;
 use stepwell_core::decide::{Affected, Happening, affected, decide};
 use stepwell_core::id::{Node, RunKey};
-use stepwell_core::run::{AttemptRow, Changes, Phase, RunImage, RunRow, TaskRow};
-use stepwell_core::time::Timestamp;
+use stepwell_core::run::{AttemptRow, AttemptState, Changes, RunImage, TaskRow, TaskState};
 
-use super::error::corrupt;
+use super::book::End;
 use super::line::Queued;
 use super::rows::{self, int, json, key};
 use super::transaction::Transaction;
 use super::{rows::StoredRun, statements};
 use crate::ports::{Hint, StoreError, StoredDefinition};
 
-impl Transaction<'_> {
+impl Transaction<'_, '_> {
     pub(super) fn stored_run(&self, run: RunKey) -> Result<Option<StoredRun>, StoreError> {
         self.first(statements::READ_RUN, [key(run)], rows::run)
-    }
-
-    pub(super) fn known_run(&self, run: RunKey) -> Result<StoredRun, StoreError> {
-        self.stored_run(run)?.ok_or_else(|| corrupt(format!("run {run} is missing")))
-    }
-
-    pub(super) fn task(&self, run: RunKey, node: Node) -> Result<Option<TaskRow>, StoreError> {
-        self.first(statements::READ_TASK, params![key(run), node.0], rows::task)
     }
 
     pub(super) fn tasks(&self, run: RunKey, open_only: bool) -> Result<Vec<TaskRow>, StoreError> {
         self.all(statements::READ_TASKS, params![key(run), open_only], rows::task)
     }
 
-    /// Decides happenings of one run and writes what follows. The caller has checked that each
+    /// Decides what happened to one task and writes what follows. The caller has checked that it
     /// is current.
     pub(super) fn happen(
         &mut self,
         run: RunKey,
-        happenings: Vec<(Node, Happening)>,
+        node: Node,
+        happening: Happening,
     ) -> Result<(), StoreError> {
-        let stored_run = self.known_run(run)?;
-        let stored = self.definition(stored_run.row.definition)?;
-        let needed = affected(&stored.definition, happenings.iter().map(|(n, h)| (*n, h)));
-        let tasks = self.load(run, needed)?;
-        let mut image = RunImage::new(&stored.definition, self.now, stored_run.row, tasks);
-        for (node, happening) in happenings {
-            decide(&mut image, node, happening);
-        }
-        self.write_run(image, &stored, stored_run.group)
-    }
-
-    fn load(&self, run: RunKey, needed: Affected) -> Result<Vec<TaskRow>, StoreError> {
-        let (mut tasks, nodes) = match needed {
-            Affected::Nodes(nodes) => (Vec::new(), nodes),
-            Affected::AllOpenAnd(nodes) => (self.tasks(run, true)?, nodes),
-        };
-        for node in nodes {
-            if !tasks.iter().any(|task| task.node == node) {
-                tasks.extend(self.task(run, node)?);
+        let stored = self.held(run)?.row.definition;
+        let stored = self.definition(stored)?;
+        let needed = affected(&stored.definition, [(node, &happening)]);
+        let nodes = match needed {
+            Affected::Nodes(nodes) => nodes,
+            Affected::AllOpenAnd(mut nodes) => {
+                nodes.extend(self.hold_open(run)?);
+                nodes
             }
-        }
-        Ok(tasks)
+        };
+        let mut image = self.image(run, &stored, nodes)?;
+        decide(&mut image, node, happening);
+        self.write_run(image, &stored)
     }
 
-    /// Writes a changed image back: rows first, then slots that came free, then what became
+    /// The image of a run with these tasks, as far as they are there.
+    pub(super) fn image<'d>(
+        &mut self,
+        run: RunKey,
+        stored: &'d StoredDefinition,
+        nodes: impl IntoIterator<Item = Node>,
+    ) -> Result<RunImage<'d>, StoreError> {
+        let mut tasks = Vec::new();
+        for node in nodes {
+            tasks.extend(self.held_task(run, node)?.map(|task| task.row.clone()));
+        }
+        let row = self.held(run)?.row.clone();
+        Ok(RunImage::new(&stored.definition, self.now, row, tasks))
+    }
+
+    /// Takes a changed image back: rows first, then slots that came free, then what became
     /// ready, so that a freed slot goes to those who waited longest.
     pub(super) fn write_run(
         &mut self,
         image: RunImage<'_>,
         stored: &StoredDefinition,
-        group: u32,
     ) -> Result<(), StoreError> {
-        let (run, tasks, changes) = image.into_parts();
-        self.update_run(&run)?;
+        let (run, mut tasks, changes) = image.into_parts();
+        let key = run.key;
+        let held = self.held(key)?;
+        let group = held.group;
+        held.set_row(run);
         for node in &changes.touched {
-            if let Some(task) = tasks.get(node) {
-                self.upsert_task(run.key, task)?;
+            if let Some(task) = tasks.remove(node) {
+                held.set_task(task);
             }
         }
-        self.write_history(run.key, &changes)?;
-        self.take_away(run.key, group, &changes)?;
-        self.enqueue_all(run.key, group, stored, &tasks, &changes)?;
-        for timer in &changes.timers {
-            let due = self.now.after(timer.after).as_micros();
-            let number = self.next_number()?;
-            self.run(statements::SET_TIMER, params![due, int(number), key(run.key), timer.node.0])?;
-        }
-        self.earn_hints(&changes);
-        Ok(())
+        self.book.runs_changed.push(key);
+        self.settle(key, group, stored, &changes)
     }
 
-    fn enqueue_all(
+    /// Writes what follows from changed rows.
+    pub(super) fn settle(
         &mut self,
         run: RunKey,
         group: u32,
         stored: &StoredDefinition,
-        tasks: &BTreeMap<Node, TaskRow>,
         changes: &Changes,
     ) -> Result<(), StoreError> {
+        self.write_history(run, changes)?;
+        self.take_away(run, group, changes)?;
         for node in &changes.enqueued {
-            let losses = tasks.get(node).map_or(0, |task| task.losses);
-            let queue = stored.definition.queue(*node);
-            let definition = stored.id;
-            let number = self.next_number()?;
+            let losses = self.held_task(run, *node)?.map_or(0, |task| task.row.losses);
+            let (queue, definition) = (stored.definition.queue(*node), stored.id);
+            let number = self.next_number();
             self.put(Queued { number, run, node: *node, group, queue, definition, losses })?;
         }
+        for timer in &changes.timers {
+            let due = self.now.after(timer.after).as_micros();
+            let number = self.next_number();
+            self.run(statements::SET_TIMER, params![due, int(number), key(run), timer.node.0])?;
+        }
+        self.earn_hints(changes);
         Ok(())
     }
 
-    fn update_run(&self, run: &RunRow) -> Result<(), StoreError> {
-        let failure = run.failure.as_ref().map(json).transpose()?;
-        self.run(
-            statements::UPDATE_RUN,
-            params![
-                key(run.key),
-                run.status as i64,
-                run.n_open,
-                run.n_failed,
-                run.n_cancelled,
-                run.cancelled,
-                failure,
-                int(run.next_event),
-                run.end_event.map(int),
-                run.ended_at.map(Timestamp::as_micros),
-            ],
-        )?;
-        Ok(())
-    }
-
-    pub(super) fn upsert_task(&self, run: RunKey, task: &TaskRow) -> Result<(), StoreError> {
-        let claim = task.claim();
-        let (queued_at, due_at) = match &task.phase {
-            Phase::Queued { since, due } => (Some(*since), *due),
-            Phase::Running(claim) => (Some(claim.queued_at), None),
-            Phase::Sleeping { until } => (None, Some(*until)),
-            _ => (None, None),
-        };
-        let worker = match claim {
-            Some(claim) => {
-                let read = |row: &rusqlite::Row<'_>| Ok(row.get::<_, i64>(0)?);
-                self.first(statements::READ_WORKER_NO, [claim.worker.as_str()], read)?
-            }
-            None => None,
-        };
-        self.run(
-            statements::UPSERT_TASK,
-            params![
-                key(run),
-                task.node.0,
-                task.state() as i64,
-                task.n_unmet,
-                task.n_skipped,
-                task.attempt,
-                task.failures,
-                task.losses,
-                task.queued_logged,
-                queued_at.map(Timestamp::as_micros),
-                due_at.map(Timestamp::as_micros),
-                claim.map(|claim| claim.started_at.as_micros()),
-                worker,
-                claim.map(|claim| rows::token(claim.token)),
-            ],
-        )?;
-        Ok(())
-    }
-
-    fn write_history(&self, run: RunKey, changes: &Changes) -> Result<(), StoreError> {
+    fn write_history(&mut self, run: RunKey, changes: &Changes) -> Result<(), StoreError> {
         for attempt in &changes.attempts {
-            self.insert_attempt(run, attempt)?;
+            if !self.keep_end(run, attempt)? {
+                self.insert_attempt(run, attempt)?;
+            }
         }
         for event in &changes.events {
             self.run(
@@ -185,7 +127,28 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    fn insert_attempt(&self, run: RunKey, attempt: &AttemptRow) -> Result<(), StoreError> {
+    /// Lets the row of a task that completed carry its last attempt, unless there is more to tell
+    /// than the row has room for.
+    fn keep_end(&mut self, run: RunKey, attempt: &AttemptRow) -> Result<bool, StoreError> {
+        let is_plain = attempt.state == AttemptState::Completed
+            && attempt.notes.is_empty()
+            && attempt.failure.is_none()
+            && attempt.retry.is_none();
+        let task = self.held_task(run, attempt.node)?.filter(|task| {
+            is_plain && task.written.is_some_and(|file| file.state == TaskState::Running)
+        });
+        let Some(task) = task else { return Ok(false) };
+        task.end = Some(End {
+            ended_at: attempt.ended_at,
+            first_event: attempt.first_event,
+            with_queued: attempt.with_queued,
+            output: None,
+        });
+        Ok(true)
+    }
+
+    fn insert_attempt(&mut self, run: RunKey, attempt: &AttemptRow) -> Result<(), StoreError> {
+        let worker = self.worker_no(&attempt.claim.worker)?;
         let notes = (!attempt.notes.is_empty()).then(|| json(&attempt.notes)).transpose()?;
         self.run(
             statements::INSERT_ATTEMPT,
@@ -194,7 +157,7 @@ impl Transaction<'_> {
                 attempt.node.0,
                 attempt.attempt,
                 attempt.state as i64,
-                attempt.claim.worker.as_str(),
+                worker,
                 rows::token(attempt.claim.token),
                 attempt.claim.queued_at.as_micros(),
                 attempt.claim.started_at.as_micros(),
@@ -215,8 +178,8 @@ impl Transaction<'_> {
             self.run(statements::CLEAR_TIMER, params![key(run), node.0])?;
         }
         self.cancel_queued(run, group, &changes.dequeued)?;
-        for _ in &changes.claims_ended {
-            self.free_slot(group)?;
+        if !changes.claims_ended.is_empty() {
+            self.free_slots(group, changes.claims_ended.len())?;
         }
         Ok(())
     }

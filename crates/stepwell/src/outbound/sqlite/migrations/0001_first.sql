@@ -90,13 +90,18 @@ create table run (
     started_at integer not null,
     ended_at integer,
     input_digest blob not null check (length(input_digest) = 32),
+    -- a small input; a large one has a row of its own
+    input_codec text,
+    input blob,
     check ((ended_at is null) = (status < 2)),
     check ((end_event is null) = (ended_at is null)),
     check (end_event < next_event),
     check (status < 2 or n_open = 0),
+    check ((input is null) = (input_codec is null)),
     unique (group_id, id)
 ) strict, without rowid;
 
+-- Inputs that are too large for the hot rows.
 create table input (
     run blob primary key references run (key),
     codec text not null,
@@ -106,8 +111,8 @@ create table input (
 create table task (
     run blob not null references run (key),
     node integer not null check (node >= 0),
-    -- 4 is kept for tasks that wait for a signal
-    state integer not null check (state in (0, 1, 2, 3, 5, 6, 7, 8)),
+    -- 4 is kept for tasks that wait for a signal; a list would be searched as a table, slowly
+    state integer not null check (state between 0 and 8 and state <> 4),
     n_unmet integer not null check (n_unmet >= 0),
     n_skipped integer not null check (n_skipped >= 0),
     attempt integer not null check (attempt >= 0),
@@ -119,17 +124,41 @@ create table task (
     started_at integer,
     worker integer references worker (no),
     token blob check (length(token) = 16),
+    -- its last attempt, if that completed and noted nothing: claim and times stay in the row
+    ended_at integer,
+    first_event integer check (first_event > 1),
+    with_queued integer check (with_queued in (0, 1)),
+    -- a small output; a large one has a row of its own
+    output_codec text,
+    output blob,
+    -- its place in a queue, while it can be claimed
+    queue text,
+    order_key integer check (order_key >= 0),
+    number integer,
+    position integer check (position >= 0),
+    definition integer references definition (id),
     primary key (run, node),
-    check ((state = 2) = (token is not null)),
-    check ((state = 2) = (worker is not null)),
-    check ((state = 2) = (started_at is not null)),
-    check ((state in (1, 2)) = (queued_at is not null)),
+    check (case when state = 2 or ended_at is not null
+        then token is not null and worker is not null and started_at is not null
+        else token is null and worker is null and started_at is null end),
+    check (case when ended_at is null then first_event is null and with_queued is null
+        else state = 5 and first_event is not null and with_queued is not null end),
+    check ((output is null) = (output_codec is null) and (output is null or state = 5)),
+    check ((queued_at is not null) = (state = 1 or state = 2 or ended_at is not null)),
     check (state <> 3 or due_at is not null),
-    check (due_at is null or state in (1, 3)),
-    check (n_unmet = 0 or state in (0, 7, 8))
+    check (due_at is null or state = 1 or state = 3),
+    check (n_unmet = 0 or state = 0 or state >= 7),
+    check (case when queue is null then order_key is null and number is null
+            and position is null and definition is null
+        else state = 1 and due_at is null and order_key is not null and number is not null
+            and position is not null and definition is not null end)
 ) strict, without rowid;
 create index task_claimed on task (worker) where state = 2;
+-- Tasks that can be claimed now, and only those, with all that a claim looks at.
+create unique index task_ready on task (queue, order_key, number, position, definition, losses)
+    where queue is not null;
 
+-- Outputs that are too large for the rows of tasks.
 create table output (
     run blob not null,
     node integer not null,
@@ -139,6 +168,7 @@ create table output (
     foreign key (run, node) references task (run, node)
 ) strict, without rowid;
 
+-- Attempts but those that the rows of completed tasks carry.
 create table attempt (
     run blob not null,
     node integer not null,
@@ -167,24 +197,6 @@ create table event (
     kind text not null,
     primary key (run, number)
 ) strict, without rowid;
-
--- Tasks that can be claimed now, and only those.
-create table ready (
-    queue text not null,
-    order_key integer not null check (order_key >= 0),
-    number integer not null,
-    position integer not null check (position >= 0),
-    group_id integer not null references tenant (group_id),
-    definition integer not null references definition (id),
-    losses integer not null check (losses >= 0),
-    run blob not null,
-    node integer not null,
-    primary key (queue, order_key, number),
-    foreign key (run, node) references task (run, node)
-) strict, without rowid;
-create unique index ready_task on ready (run, node);
-create index ready_position on ready (group_id, queue, position);
-create index ready_number on ready (group_id, number);
 
 -- Tasks behind their tenant's limit.
 create table throttled (

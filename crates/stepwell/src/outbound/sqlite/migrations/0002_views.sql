@@ -40,7 +40,7 @@ select tenant.name as tenant, run.id as run, definition.workflow,
         when task.state = 0 then 'parents: ' || task.n_unmet || ' not resolved'
         when task.state = 1 and task.due_at is not null then 'retry: due at '
             || strftime('%Y-%m-%dT%H:%M:%SZ', task.due_at / 1e6, 'unixepoch')
-        when ready.queue is not null then 'ready: in queue ' || ready.queue
+        when task.queue is not null then 'ready: in queue ' || task.queue
         when throttled.queue is not null then 'throttled: its tenant is at its limit of '
             || coalesce(case when tenant.has_own then tenant.tasks_max else
                 (select default_tasks_max from counter) end, 'none')
@@ -49,41 +49,53 @@ select tenant.name as tenant, run.id as run, definition.workflow,
             || strftime('%Y-%m-%dT%H:%M:%SZ', task.due_at / 1e6, 'unixepoch')
     end as waits_for,
     task.attempt, task.failures, task.losses,
-    strftime('%Y-%m-%dT%H:%M:%fZ', task.queued_at / 1e6, 'unixepoch') as queued_at,
-    strftime('%Y-%m-%dT%H:%M:%fZ', task.started_at / 1e6, 'unixepoch') as started_at,
+    case when task.state < 5 then
+        strftime('%Y-%m-%dT%H:%M:%fZ', task.queued_at / 1e6, 'unixepoch') end as queued_at,
+    case when task.state < 5 then
+        strftime('%Y-%m-%dT%H:%M:%fZ', task.started_at / 1e6, 'unixepoch') end as started_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', task.due_at / 1e6, 'unixepoch') as due_at,
     worker.id as worker, task.node, hex(task.run) as key
 from task
 join run on run.key = task.run
 join tenant using (group_id)
 join definition on definition.id = run.definition
-left join worker on worker.no = task.worker
-left join ready on ready.run = task.run and ready.node = task.node
+left join worker on worker.no = task.worker and task.state = 2
 left join throttled on throttled.run = task.run and throttled.node = task.node
 left join parked on parked.run = task.run and parked.node = task.node;
 
+-- Attempts that completed are read from the rows of tasks, all others have rows of their own.
 create view attempts as
-select tenant.name as tenant, run.id as run, definition.workflow,
-    case attempt.node when 2000000000 then 'on_failure'
-        else definition.body ->> ('$.graph.names[' || attempt.node || ']') end as step,
-    attempt.attempt,
-    case attempt.state when 0 then 'COMPLETED' when 1 then 'FAILED' when 2 then 'TIMED_OUT'
-        when 3 then 'CANCELLED' when 4 then 'LOST' when 5 then 'RELEASED' end as state,
-    worker.id as worker,
-    strftime('%Y-%m-%dT%H:%M:%fZ', attempt.queued_at / 1e6, 'unixepoch') as queued_at,
-    strftime('%Y-%m-%dT%H:%M:%fZ', attempt.started_at / 1e6, 'unixepoch') as started_at,
-    strftime('%Y-%m-%dT%H:%M:%fZ', attempt.ended_at / 1e6, 'unixepoch') as ended_at,
-    (attempt.ended_at - attempt.started_at) / 1e6 as took_secs,
-    attempt.failure ->> '$.kind' as failure_kind,
-    attempt.failure ->> '$.message' as failure,
-    strftime('%Y-%m-%dT%H:%M:%fZ', (attempt.retry ->> '$.due') / 1e6, 'unixepoch')
-        as retry_due_at,
-    attempt.notes, attempt.node, hex(attempt.run) as key
-from attempt
-join run on run.key = attempt.run
-join tenant using (group_id)
-join definition on definition.id = run.definition
-join worker on worker.no = attempt.worker;
+with named as not materialized (
+    select run.key, tenant.name as tenant, run.id, definition.workflow, definition.body
+    from run
+    join tenant using (group_id)
+    join definition on definition.id = run.definition
+), every as (
+    select named.*, attempt.node, attempt.attempt,
+        case attempt.state when 0 then 'COMPLETED' when 1 then 'FAILED' when 2 then 'TIMED_OUT'
+            when 3 then 'CANCELLED' when 4 then 'LOST' when 5 then 'RELEASED' end as state,
+        attempt.worker, attempt.queued_at, attempt.started_at, attempt.ended_at,
+        attempt.failure, attempt.retry, attempt.notes
+    from named join attempt on attempt.run = named.key
+    union all
+    select named.*, task.node, task.attempt, 'COMPLETED', task.worker, task.queued_at,
+        task.started_at, task.ended_at, null, null, null
+    from named join task on task.run = named.key and task.ended_at is not null
+)
+select tenant, id as run, workflow,
+    case node when 2000000000 then 'on_failure'
+        else body ->> ('$.graph.names[' || node || ']') end as step,
+    attempt,
+    state, (select worker.id from worker where worker.no = every.worker) as worker,
+    strftime('%Y-%m-%dT%H:%M:%fZ', queued_at / 1e6, 'unixepoch') as queued_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1e6, 'unixepoch') as started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', ended_at / 1e6, 'unixepoch') as ended_at,
+    (ended_at - started_at) / 1e6 as took_secs,
+    failure ->> '$.kind' as failure_kind,
+    failure ->> '$.message' as failure,
+    strftime('%Y-%m-%dT%H:%M:%fZ', (retry ->> '$.due') / 1e6, 'unixepoch') as retry_due_at,
+    notes, node, hex(key) as key
+from every;
 
 -- The numbered log of runs. Regular events are read from attempts and from the run itself.
 create view events as
@@ -118,7 +130,18 @@ with named as not materialized (
         attempt.failure ->> '$.message'
     from named join attempt on attempt.run = named.key
     union all
-    select named.*, end_event, ended_at, null, 0, 'RUN_ENDED',
+    select named.*, first_event, task.queued_at, task.node, task.attempt, 'QUEUED', null
+    from named join task on task.run = named.key and task.with_queued
+    union all
+    select named.*, first_event + with_queued, task.started_at, task.node, task.attempt,
+        'STARTED', (select worker.id from worker where worker.no = task.worker)
+    from named join task on task.run = named.key and task.ended_at is not null
+    union all
+    select named.*, first_event + with_queued + 1, task.ended_at, task.node, task.attempt,
+        'COMPLETED', null
+    from named join task on task.run = named.key and task.ended_at is not null
+    union all
+    select named.*, end_event, named.ended_at, null, 0, 'RUN_ENDED',
         case status when 2 then 'COMPLETED' when 3 then 'FAILED' when 4 then 'CANCELLED' end
     from named where end_event is not null
 )
@@ -160,7 +183,7 @@ from worker;
 
 create view queues as
 select known.queue,
-    (select count(*) from ready where ready.queue = known.queue) as n_ready,
+    (select count(*) from task where task.queue = known.queue) as n_ready,
     (select count(*) from throttled where throttled.queue = known.queue) as n_throttled,
     (select count(*) from parked where parked.queue = known.queue) as n_parked,
     (select count(distinct serve.worker) from serve
@@ -179,23 +202,36 @@ select tenant.name as tenant,
     (select count(*) from parked where parked.group_id = tenant.group_id) as n_parked
 from tenant cross join counter;
 
--- What runs were given and what steps left.
+-- What runs were given and what steps left: small payloads lie in the rows of runs and tasks.
 create view inputs as
-select tenant.name as tenant, run.id as run, input.codec, length(input.bytes) as n_bytes,
-    case input.codec when 'json' then cast(input.bytes as text) end as input,
-    hex(input.run) as key
-from input
-join run on run.key = input.run
-join tenant using (group_id);
+with given as (
+    select tenant.name as tenant, run.key, run.id, input_codec as codec, input as bytes
+    from run join tenant using (group_id)
+    where run.input is not null
+    union all
+    select tenant.name as tenant, run.key, run.id, input.codec, input.bytes
+    from run join tenant using (group_id) join input on input.run = run.key
+)
+select tenant, id as run, codec, length(bytes) as n_bytes,
+    case codec when 'json' then cast(bytes as text) end as input, hex(key) as key
+from given;
 
 create view outputs as
-select tenant.name as tenant, run.id as run,
-    case output.node when 2000000000 then 'on_failure'
-        else definition.body ->> ('$.graph.names[' || output.node || ']') end as step,
-    output.codec, length(output.bytes) as n_bytes,
-    case output.codec when 'json' then cast(output.bytes as text) end as output,
-    output.node, hex(output.run) as key
-from output
-join run on run.key = output.run
-join tenant using (group_id)
-join definition on definition.id = run.definition;
+with named as not materialized (
+    select run.key, tenant.name as tenant, run.id, definition.body
+    from run
+    join tenant using (group_id)
+    join definition on definition.id = run.definition
+), left_behind as (
+    select named.*, task.node, task.output_codec as codec, task.output as bytes
+    from named join task on task.run = named.key and task.output is not null
+    union all
+    select named.*, output.node, output.codec, output.bytes
+    from named join output on output.run = named.key
+)
+select tenant, id as run,
+    case node when 2000000000 then 'on_failure'
+        else body ->> ('$.graph.names[' || node || ']') end as step,
+    codec, length(bytes) as n_bytes,
+    case codec when 'json' then cast(bytes as text) end as output, node, hex(key) as key
+from left_behind;

@@ -1,8 +1,12 @@
--- dump_attempts: all attempts in the order they ended.
--- Safe: read only.
--- Index: whole table: for checks only.
+-- dump_attempts: every attempt, by run.
+-- Safe: one snapshot.
+-- Index: none; it reads all of them, for checks.
 select node, attempt, attempt.state, worker.id, token, queued_at, started_at, ended_at,
-    first_event,
-    with_queued, failure, retry, notes, run
+    first_event, with_queued, failure, retry, notes, run
 from attempt join worker on worker.no = attempt.worker
-order by run, first_event
+union all
+select node, attempt, 0, worker.id, token, queued_at, started_at, ended_at,
+    first_event, with_queued, null, null, null, run
+from task join worker on worker.no = task.worker
+where ended_at is not null
+order by 14, 9

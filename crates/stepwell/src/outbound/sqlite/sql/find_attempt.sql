@@ -1,4 +1,6 @@
 -- find_attempt: how the attempt under a token ended.
 -- Safe: read only.
--- Index: primary key of attempt.
+-- Index: primary keys of attempt and task.
 select state from attempt where run = ?1 and node = ?2 and token = ?3
+union all
+select 0 from task where run = ?1 and node = ?2 and token = ?3 and ended_at is not null

@@ -3,5 +3,5 @@
 -- Index: primary key of attempt.
 insert into attempt (run, node, attempt, state, worker, token, queued_at, started_at, ended_at,
     first_event, with_queued, failure, retry, notes)
-values (?1, ?2, ?3, ?4, (select no from worker where id = ?5), ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
     ?13, ?14)

@@ -1,4 +1,7 @@
--- read_outputs: all outputs of a run.
--- Safe: read only.
--- Index: primary key of output.
-select node, codec, bytes from output where run = ?1 order by node
+-- read_outputs: the outputs of a run.
+-- Safe: one snapshot.
+-- Index: primary keys of output and task.
+select node, codec, bytes from output where run = ?1
+union all
+select node, output_codec, output from task where run = ?1 and output is not null
+order by 1

@@ -1,6 +1,6 @@
--- read_places: where all queued tasks wait.
--- Safe: read only.
--- Index: whole tables: for checks only.
-select run, node, 0, queue, order_key from ready
+-- read_places: where every queued task waits.
+-- Safe: one snapshot.
+-- Index: none; it reads all of them, for checks.
+select run, node, 0, queue, order_key from task where queue is not null
 union all select run, node, 1, queue, 0 from throttled
 union all select run, node, 2, queue, 0 from parked

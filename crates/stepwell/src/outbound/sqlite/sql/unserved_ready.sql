@@ -1,7 +1,7 @@
 -- unserved_ready: ready tasks that no live worker serves.
 -- Safe: one writer at a time.
--- Index: whole table: only when a worker comes or goes; primary key of serve.
-select run, node from ready
-where not exists (
-    select 1 from serve where serve.queue = ready.queue and serve.definition = ready.definition)
+-- Index: task_ready; it reads all ready tasks, but only when a worker comes or goes.
+select run, node from task
+where queue is not null and not exists (
+    select 1 from serve where serve.queue = task.queue and serve.definition = task.definition)
 order by number

@@ -1,4 +1,7 @@
--- youngest_ready: the youngest ready task of a tenant.
+-- youngest_ready: the youngest ready tasks of a tenant.
 -- Safe: one writer at a time.
--- Index: ready_number.
-select run, node from ready where group_id = ?1 order by number desc limit 1
+-- Index: task_ready; it reads all ready tasks, but only when a limit is lowered.
+select task.run, task.node from task join run on run.key = task.run
+where task.queue is not null and run.group_id = ?1
+order by task.number desc
+limit ?2

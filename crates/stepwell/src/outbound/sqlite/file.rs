@@ -1,0 +1,144 @@
+//! The file of the store, as one transaction sees it: statements go in, rows come out.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use rusqlite::{Connection, Params, PrepFlags, Row, Statement};
+
+use super::book::KeyHasher;
+use crate::ports::{StoreError, TrafficCounter};
+
+/// The prepared statements of one connection. Each is found by the address of its text, which is
+/// cheaper than by the text itself.
+pub(super) struct Statements<'c> {
+    pub(super) connection: &'c Connection,
+    idle: RefCell<HashMap<usize, Statement<'c>, BuildHasherDefault<KeyHasher>>>,
+}
+
+impl<'c> Statements<'c> {
+    pub(super) fn of(connection: &'c Connection) -> Self {
+        Self { connection, idle: RefCell::default() }
+    }
+
+    /// Lends a statement out. One that is lent out already is prepared once more.
+    fn with<T>(
+        &self,
+        sql: &'static str,
+        work: impl FnOnce(&mut Statement<'c>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let address = sql.as_ptr() as usize;
+        let idle = self.idle.borrow_mut().remove(&address);
+        let mut statement = match idle {
+            Some(statement) => statement,
+            None => {
+                self.connection.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)?
+            }
+        };
+        let done = work(&mut statement)?;
+        // A large payload must not stay in memory until the statement is used again.
+        statement.clear_bindings();
+        self.idle.borrow_mut().insert(address, statement);
+        Ok(done)
+    }
+
+    /// Begins, ends or marks a transaction.
+    pub(super) fn control(&self, sql: &'static str) -> Result<(), StoreError> {
+        self.with(sql, |statement| Ok(statement.execute([]).map(drop)?))
+    }
+}
+
+/// A transaction that is rolled back unless it is committed.
+pub(super) struct Scope<'s, 'c> {
+    statements: &'s Statements<'c>,
+}
+
+impl<'s, 'c> Scope<'s, 'c> {
+    /// Begins to write: nobody else does until the end.
+    pub(super) fn write(statements: &'s Statements<'c>) -> Result<Self, StoreError> {
+        statements.control("begin immediate")?;
+        Ok(Self { statements })
+    }
+
+    /// Begins to read one snapshot.
+    pub(super) fn read(statements: &'s Statements<'c>) -> Result<Self, StoreError> {
+        statements.control("begin")?;
+        Ok(Self { statements })
+    }
+
+    pub(super) fn commit(self) -> Result<(), StoreError> {
+        self.statements.control("commit")
+    }
+}
+
+impl Drop for Scope<'_, '_> {
+    fn drop(&mut self) {
+        // After a commit, or an error upon which SQLite has rolled back, there is nothing to do.
+        if !self.statements.connection.is_autocommit() {
+            let _ = self.statements.control("rollback");
+        }
+    }
+}
+
+/// A connection within a transaction.
+#[derive(Clone, Copy)]
+pub(super) struct File<'s, 'c> {
+    pub(super) statements: &'s Statements<'c>,
+    pub(super) traffic: &'s TrafficCounter,
+}
+
+impl File<'_, '_> {
+    /// Runs a statement that gives no rows and says how many it changed.
+    pub(super) fn run(self, sql: &'static str, params: impl Params) -> Result<usize, StoreError> {
+        self.traffic.statement();
+        self.statements.with(sql, |statement| Ok(statement.execute(params)?))
+    }
+
+    /// The first row of a statement.
+    pub(super) fn first<T>(
+        self,
+        sql: &'static str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        self.traffic.statement();
+        self.statements.with(sql, |statement| {
+            let mut rows = statement.query(params)?;
+            rows.next()?.map(read).transpose()
+        })
+    }
+
+    /// The rows of a statement, until the reader has what it looks for.
+    pub(super) fn each(
+        self,
+        sql: &'static str,
+        params: impl Params,
+        mut read: impl FnMut(&Row<'_>) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        self.traffic.statement();
+        self.statements.with(sql, |statement| {
+            let mut rows = statement.query(params)?;
+            while let Some(row) = rows.next()? {
+                if !read(row)? {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// All rows of a statement.
+    pub(super) fn all<T>(
+        self,
+        sql: &'static str,
+        params: impl Params,
+        read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut all = Vec::new();
+        self.each(sql, params, |row| {
+            all.push(read(row)?);
+            Ok(true)
+        })?;
+        Ok(all)
+    }
+}
