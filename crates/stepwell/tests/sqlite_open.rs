@@ -4,14 +4,19 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use stepwell::core::id::{Queue, WorkerId};
+use stepwell::core::decide::{Notes, RunSeed};
+use stepwell::core::id::{DefinitionId, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::workflow::{Definition, Draft, DraftStep, NodeKind, Placement, StepPolicy};
 use stepwell::ports::{
-    HeartbeatAnswer, Lead, Leadership, ReapRequest, StoreError, WorkerRegistration, Workers,
+    ClaimAnswer, ClaimRequest, Claims, CommitAnswer, CommitItem, Commits, Definitions,
+    HeartbeatAnswer, Inspection, Lead, Leadership, Outcome, Payload, ReapRequest, StartRequest,
+    Starts, StoreError, WorkerRegistration, Workers,
 };
 use stepwell::testing::ManualClock;
-use stepwell::{Code, SqliteOptions, SqliteStore};
+use stepwell::{Code, RunStatus, SqliteOptions, SqliteStore};
 use tempfile::TempDir;
 
 const TTL: Duration = Duration::from_mins(1);
@@ -170,4 +175,153 @@ async fn the_log_is_cut_back_when_a_long_reader_lets_go() {
         register(&store, &format!("worker-{n}")).await;
     }
     assert!(bytes() <= 64 * 1024 * 1024, "{}", bytes());
+}
+
+const READ_ON: &str = "with recursive n (x) as \
+    (select 1 union all select x + 1 from n where x < 20000) select count(*) from n";
+
+/// Two readers that take turns: one always begins before the other lets go, and each reads for as
+/// long as several commits take.
+struct Relay {
+    is_over: Arc<AtomicBool>,
+    readers: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Relay {
+    #[expect(clippy::disallowed_methods, reason = "connections that read at the same time block")]
+    fn start(path: &Path) -> Self {
+        let open = || rusqlite::Connection::open(path).expect("it opens");
+        let (mut one, mut other) = (open(), open());
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let begin = "begin; select count(*) from run";
+        one.execute_batch(begin).expect("it reads");
+        let readers = std::thread::spawn(move || {
+            while !over.load(Ordering::Acquire) {
+                other.execute_batch(begin).expect("it reads");
+                one.execute_batch("commit").expect("it lets go");
+                std::mem::swap(&mut one, &mut other);
+                one.execute_batch(READ_ON).expect("it reads on");
+            }
+        });
+        Self { is_over, readers: Some(readers) }
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        self.readers.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+#[tokio::test]
+async fn the_log_is_cut_back_though_readers_leave_no_gap() {
+    let (_folder, path) = folder();
+    let store = open(&path, &Arc::new(ManualClock::new()));
+    let log = path.with_file_name("stepwell.db-wal");
+    let bytes = || std::fs::metadata(&log).expect("it is there").len();
+    let _relay = Relay::start(&path);
+    let bulk = rusqlite::Connection::open(&path).expect("it opens");
+    let fill = "create table bulk (x blob); insert into bulk values (zeroblob(80000000))";
+    bulk.execute_batch(fill).expect("there is room");
+    assert!(bytes() > 64 * 1024 * 1024, "it does not fit");
+    for n in 0..2_000 {
+        register(&store, &format!("worker-{}", n % 10)).await;
+        if bytes() <= 64 * 1024 * 1024 {
+            return;
+        }
+    }
+    panic!("after so many commits the log still has {} bytes", bytes());
+}
+
+#[tokio::test]
+async fn what_another_process_wrote_is_known_to_the_next_transaction() {
+    // Two stores on one file know of each other only what two processes would.
+    let (_folder, path) = folder();
+    let clock = Arc::new(ManualClock::new());
+    let (one, other) = (open(&path, &clock), open(&path, &clock));
+    let definition = one.register(&definition()).await.expect("it registers").id;
+    let registration = WorkerRegistration {
+        worker: worker("w"),
+        queues: vec![Queue::default_queue()],
+        definitions: vec![definition],
+        lease: TTL,
+    };
+    one.register_worker(registration).await.expect("it registers");
+    for key in 1..=6 {
+        let store = if key % 2 == 0 { &other } else { &one };
+        start(store, definition, key).await.expect("it is started");
+    }
+    let mut claimed = Vec::new();
+    for (n, store) in [&one, &other, &one].into_iter().enumerate() {
+        let request = ClaimRequest {
+            worker: worker("w"),
+            tasks_max: 2,
+            suspect: true,
+            crash_limit: 3,
+            salt: n as u64,
+        };
+        match store.claim(request).await.expect("it answers") {
+            ClaimAnswer::Claimed { tasks, .. } => claimed.extend(tasks),
+            answer @ ClaimAnswer::NotRegistered => panic!("{answer:?}"),
+        }
+    }
+    let keys: Vec<u128> = claimed.iter().map(|task| task.claim.run.0).collect();
+    assert_eq!(keys, [1, 2, 3, 4, 5, 6]);
+    for (n, task) in claimed.iter().enumerate() {
+        let outcome = Outcome::Completed { output: Payload::empty(), notes: Notes::new() };
+        let item = CommitItem { claim: task.claim, outcome };
+        let store = if n % 2 == 0 { &other } else { &one };
+        let answers = store.commit(vec![item]).await.expect("it answers");
+        assert_eq!(answers, [CommitAnswer::Accepted]);
+    }
+    let dump = one.dump().await.expect("it is read");
+    assert!(dump.runs.values().all(|log| log.run.status == RunStatus::Completed));
+    assert!(dump.admitted.values().all(|n| *n == 0), "{:?}", dump.admitted);
+}
+
+/// A workflow of one step.
+fn definition() -> Definition {
+    let (name, kind) = ("step".to_owned(), NodeKind::Step);
+    let (placement, policy) = (Placement::Explicit(Vec::new()), StepPolicy::default());
+    let step = DraftStep { name, kind, placement, policy };
+    let draft = Draft { workflow: "w".to_owned(), steps: vec![step], ..Draft::default() };
+    draft.resolve().expect("a good workflow")
+}
+
+async fn start(store: &SqliteStore, definition: DefinitionId, key: u128) -> Result<(), StoreError> {
+    let id = RunId::new(format!("run-{key}")).expect("a good name");
+    let tenant = Tenant::new("t").expect("a good name");
+    let seed = RunSeed { key: RunKey(key), tenant, id, definition };
+    let request = StartRequest { seed, input: Payload::empty(), input_digest: [0; 32] };
+    store.start(vec![request]).await.map(drop)
+}
+
+#[tokio::test]
+async fn a_call_whose_rows_are_refused_fails_alone() {
+    let (_folder, path) = folder();
+    let store = open(&path, &Arc::new(ManualClock::new()));
+    let definition = store.register(&definition()).await.expect("it registers").id;
+    let other = rusqlite::Connection::open(&path).expect("it opens");
+    let refuse = "create trigger refuse before insert on task \
+        when new.run = x'00000000000000000000000000000002' \
+        begin select raise(abort, 'refused'); end";
+    other.execute_batch(refuse).expect("it is made");
+    // What is asked for while somebody else writes goes into one transaction.
+    other.execute_batch("begin immediate").expect("it is locked");
+    let unlock = async { other.execute_batch("rollback").expect("it is unlocked") };
+    let (one, two, three, ()) = tokio::join!(
+        start(&store, definition, 1),
+        start(&store, definition, 2),
+        start(&store, definition, 3),
+        unlock
+    );
+    assert!(matches!(two, Err(StoreError::Corrupt { .. })), "{two:?}");
+    one.expect("it is started");
+    three.expect("it is started");
+    let dump = store.dump().await.expect("it is read");
+    let runs: Vec<RunKey> = dump.runs.keys().copied().collect();
+    assert_eq!(runs, [RunKey(1), RunKey(3)]);
+    assert_eq!(dump.places.len(), 2);
 }
