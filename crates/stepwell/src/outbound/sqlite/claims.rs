@@ -129,8 +129,17 @@ fn candidates(
     let plain = params![queue.as_str(), worker, 0, suspects_from, n];
     let mut found = transaction.all(statements::FIRST_READY, plain, read)?;
     if request.suspect {
-        let suspects = params![queue.as_str(), worker, suspects_from, u32::MAX, 1];
-        found.extend(transaction.all(statements::FIRST_READY, suspects, read)?);
+        let (name, from) = (queue.as_str(), suspects_from);
+        found.extend(if suspects_from == 0 {
+            // Everybody is a suspect.
+            transaction.all(
+                statements::FIRST_READY,
+                params![name, worker, from, u32::MAX, 1],
+                read,
+            )?
+        } else {
+            transaction.all(statements::FIRST_SUSPECTS, params![name, worker, from, 1], read)?
+        });
         found.sort_by_key(|task| task.slot);
     }
     Ok(found)

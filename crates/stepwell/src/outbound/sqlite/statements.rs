@@ -25,6 +25,7 @@ pub(super) const FIND_RUN: &str = include_str!("sql/find_run.sql");
 pub(super) const FIND_TENANT: &str = include_str!("sql/find_tenant.sql");
 pub(super) const FIND_WORKER: &str = include_str!("sql/find_worker.sql");
 pub(super) const FIRST_READY: &str = include_str!("sql/first_ready.sql");
+pub(super) const FIRST_SUSPECTS: &str = include_str!("sql/first_suspects.sql");
 pub(super) const FORGET_PARKED: &str = include_str!("sql/forget_parked.sql");
 pub(super) const FORGET_THROTTLED: &str = include_str!("sql/forget_throttled.sql");
 pub(super) const INSERT_ATTEMPT: &str = include_str!("sql/insert_attempt.sql");
@@ -122,6 +123,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("find_tenant", FIND_TENANT),
     ("find_worker", FIND_WORKER),
     ("first_ready", FIRST_READY),
+    ("first_suspects", FIRST_SUSPECTS),
     ("forget_parked", FORGET_PARKED),
     ("forget_throttled", FORGET_THROTTLED),
     ("insert_attempt", INSERT_ATTEMPT),

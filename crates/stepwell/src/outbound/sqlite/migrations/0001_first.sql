@@ -157,6 +157,9 @@ create index task_claimed on task (worker) where state = 2;
 -- Tasks that can be claimed now, and only those, with all that a claim looks at.
 create unique index task_ready on task (queue, order_key, number, position, definition, losses)
     where queue is not null;
+-- The few of them that were lost before; a suspect is among these.
+create index task_lost on task (queue, order_key, number, definition, losses)
+    where queue is not null and losses > 0;
 
 -- Outputs that are too large for the rows of tasks.
 create table output (
