@@ -189,9 +189,9 @@ async fn seen(client: &tokio_postgres::Client) -> (BTreeMap<String, i64>, i64) {
     (rows.iter().map(|row| (row.get(0), row.get(1))).collect(), now)
 }
 
-/// How often timers were looked at through a wire, as leaders do in every round.
+/// How often dead workers were looked for through a wire, as leaders do when they renew their term.
 fn n_rounds(wire: &Wire) -> u64 {
-    wire.sessions().iter().map(|session| session.n_sent("-- due_timers")).sum()
+    wire.sessions().iter().map(|session| session.n_sent("-- any_dead_worker")).sum()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -226,7 +226,7 @@ async fn an_outage_longer_than_the_lease_costs_nobody_an_attempt() {
         seen.get(first.worker_id()) > before.get(first.worker_id())
     })
     .await;
-    // A round of duties ends with a look for dead workers; the next one shows that it has ended.
+    // The next look for dead workers shows that the one before has ended.
     let n_before = n_rounds(&wires[0]);
     eventually("the first leads", async || n_rounds(&wires[0]) >= n_before + 2).await;
     wires[1].light();

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+
 use super::Parts;
 use super::batch::{Batcher, Carries, Patience, run_batches};
 use crate::ports::{CommitAnswer, CommitItem, Outcome, StoreError};
@@ -36,8 +38,25 @@ impl Committer {
 
     /// Hands in an outcome and waits until it is committed.
     pub(crate) async fn commit(&self, item: CommitItem) -> Result<CommitAnswer, StoreError> {
-        let closed = || StoreError::Unavailable { operation: "commit", why: "closed".into() };
-        let answer = self.0.submit(item).await.ok_or_else(closed)?;
-        answer.await.map_err(|_| closed())?
+        self.hand_in(item).await?.answer().await
     }
+
+    /// Hands in an outcome; waits only while too many others wait to be committed.
+    pub(crate) async fn hand_in(&self, item: CommitItem) -> Result<HandedIn, StoreError> {
+        self.0.submit(item).await.map(HandedIn).ok_or_else(closed)
+    }
+}
+
+/// An outcome that will be committed.
+pub(crate) struct HandedIn(oneshot::Receiver<Result<CommitAnswer, StoreError>>);
+
+impl HandedIn {
+    /// Waits until it is committed.
+    pub(crate) async fn answer(self) -> Result<CommitAnswer, StoreError> {
+        self.0.await.map_err(|_| closed())?
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable { operation: "commit", why: "closed".into() }
 }

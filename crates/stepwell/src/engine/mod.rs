@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ports::{Clock, Codec, DynStore, Ids, Spawner};
 
-pub(crate) use commit::Committer;
+pub(crate) use commit::{Committer, HandedIn};
 pub use config::Config;
 pub(crate) use contact::Contact;
 pub use error::Error;

@@ -53,6 +53,8 @@ pub struct ClaimedTask {
     pub attempt: u32,
     /// Whether one more loss would end it.
     pub is_suspect: bool,
+    /// What it is executed with, if the store had that at hand; else [`Claims::inputs`] tells.
+    pub inputs: Option<TaskInputs>,
 }
 
 /// Names one claim. A write with a token that no longer holds the task changes nothing.

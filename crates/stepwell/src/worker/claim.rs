@@ -1,8 +1,10 @@
 //! The claim loop: takes as many tasks as there are free slots, and waits for hints or the poll.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use stepwell_core::id::Node;
 use stepwell_core::time::Timestamp;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -10,7 +12,8 @@ use super::context::TaskNames;
 use super::{TaskArgs, TaskContext, Worker};
 use crate::engine::StepCode;
 use crate::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Hint, Outcome, StoreError, TaskInputs,
+    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Hint, Outcome, Payload, StoreError,
+    TaskInputs,
 };
 
 /// How a look for work went.
@@ -115,10 +118,16 @@ impl Worker {
     ) {
         let stops: Vec<_> =
             tasks.iter().map(|task| self.held.take(task.claim, task.is_suspect)).collect();
-        let claims: Vec<_> = tasks.iter().map(|task| task.claim).collect();
-        let inputs = self.inputs(&claims).await;
-        for (((task, stop), inputs), slot) in tasks.into_iter().zip(stops).zip(inputs).zip(slots) {
+        let lacking = tasks.iter().filter(|task| task.inputs.is_none());
+        let lacking: Vec<ClaimRef> = lacking.map(|task| task.claim).collect();
+        let mut read = self.inputs(&lacking).await.into_iter();
+        for ((mut task, stop), slot) in tasks.into_iter().zip(stops).zip(slots) {
             let claim = task.claim;
+            let missing = || Err(StoreError::Corrupt { what: "a task has no inputs".into() });
+            let inputs = match task.inputs.take() {
+                Some(inputs) => Ok(inputs),
+                None => read.next().unwrap_or_else(missing),
+            };
             let prepared = match inputs {
                 // The registration says that this worker has the code, so `prepare` cannot fail;
                 // if it does, the task is not lost.
@@ -135,8 +144,7 @@ impl Worker {
             };
             let worker = self.clone();
             self.parts.spawner.spawn(Box::pin(async move {
-                worker.attempt(code, args).await;
-                drop(slot);
+                worker.attempt(code, args, slot).await;
             }));
         }
     }
@@ -144,6 +152,9 @@ impl Worker {
     /// What claimed tasks are executed with. If they cannot be read together, each is read on its
     /// own: one that contradicts itself must not hold up the others.
     async fn inputs(&self, claims: &[ClaimRef]) -> Vec<Result<TaskInputs, StoreError>> {
+        if claims.is_empty() {
+            return Vec::new();
+        }
         if let Ok(inputs) = self.parts.store.inputs(claims).await {
             return inputs.into_iter().map(Ok).collect();
         }
@@ -176,10 +187,9 @@ impl Worker {
         let workflow = self.registry.get(task.definition.id)?;
         let node = task.claim.node;
         let code = workflow.step(node)?;
-        let output = |node| {
-            let of_node = |parent: &&crate::ports::ParentInput| parent.node == node;
-            inputs.parents.iter().find(of_node).and_then(|parent| parent.output.clone())
-        };
+        let left = inputs.parents.into_iter().map(|parent| (parent.node, parent.output));
+        let left: HashMap<Node, Option<Payload>> = left.collect();
+        let output = |node| left.get(&node).cloned().flatten();
         let parents = workflow.parents(node).into_iter().map(output).collect();
         let names = TaskNames {
             claim: task.claim,

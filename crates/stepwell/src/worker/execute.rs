@@ -6,11 +6,11 @@ use std::time::Duration;
 use stepwell_core::decide::Notes;
 use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
 use stepwell_core::workflow::StepPolicy;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::panic::{guarded, guarded_async};
 use super::{TaskArgs, Worker};
-use crate::engine::{Code, StepCode};
+use crate::engine::{Code, HandedIn, StepCode};
 use crate::ports::{ClaimRef, CommitAnswer, CommitItem, Outcome, Payload, StoreError};
 
 /// How an execution ended.
@@ -25,19 +25,32 @@ enum Ended {
 type Answer = Result<Payload, Failure>;
 
 impl Worker {
-    /// Executes a claimed task and commits what became of it.
-    pub(super) async fn attempt(&self, code: StepCode, args: TaskArgs) {
+    /// Executes a claimed task in a slot and commits what became of it. The next task may have the
+    /// slot as soon as this one's outcome is handed in.
+    pub(super) async fn attempt(&self, code: StepCode, args: TaskArgs, slot: OwnedSemaphorePermit) {
         let claim = args.context.claim;
         if let Ended::With(outcome) = self.execute(code, args).await {
-            self.commit(claim, outcome).await;
+            let handed_in = self.committer.hand_in(CommitItem { claim, outcome }).await;
+            drop(slot);
+            self.conclude(claim, handed_in).await;
         }
         self.held.drop_claim(claim);
     }
 
-    /// Commits an outcome. One that the store refuses becomes a failure of the step, or the task
-    /// would look as if it still ran.
+    /// Commits an outcome.
     pub(super) async fn commit(&self, claim: ClaimRef, outcome: Outcome) {
-        let answer = match self.committer.commit(CommitItem { claim, outcome }).await {
+        let handed_in = self.committer.hand_in(CommitItem { claim, outcome }).await;
+        self.conclude(claim, handed_in).await;
+    }
+
+    /// Waits until an outcome is committed. One that the store refuses becomes a failure of the
+    /// step, or the task would look as if it still ran.
+    async fn conclude(&self, claim: ClaimRef, handed_in: Result<HandedIn, StoreError>) {
+        let answer = match handed_in {
+            Ok(handed_in) => handed_in.answer().await,
+            Err(error) => Err(error),
+        };
+        let answer = match answer {
             Err(error @ (StoreError::Corrupt { .. } | StoreError::Refused { .. })) => {
                 tracing::error!(?claim, %error, "outcome refused by the store");
                 let outcome = self.refused(&error);

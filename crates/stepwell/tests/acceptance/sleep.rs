@@ -213,7 +213,7 @@ fn sleeps_of_any_length_end_within_a_tenth_of_a_second_of_being_due() {
     for millis in spans {
         let name = format!("nap {millis}");
         let is_end = |event: &&RunEvent| {
-            event.step.as_deref() == Some(&name) && matches!(event.kind, EventKind::Woken)
+            event.step.as_deref() == Some(&name) && matches!(event.kind, EventKind::Woken { .. })
         };
         let woken = events.iter().find(is_end).expect("it ended").at.since(events[0].at);
         let late = woken.checked_sub(Duration::from_millis(millis)).expect("never early");

@@ -100,6 +100,7 @@ fn hand_out(
         definition,
         attempt,
         is_suspect: is_suspect(queued.losses, crash_limit),
+        inputs: None,
     })
 }
 

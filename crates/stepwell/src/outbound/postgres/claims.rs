@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use stepwell_core::decide::is_suspect;
@@ -6,15 +7,17 @@ use stepwell_core::fair::Position;
 use stepwell_core::id::{DefinitionId, Node, RunKey, Token, WorkerId};
 use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
+use uuid::Uuid;
 
 use super::error::{conflict, corrupt};
-use super::inputs::inputs;
+use super::inputs::{assemble, inputs as read_inputs, left_by, parents_in, payloads};
 use super::known::RunFacts;
-use super::rows::{self, count, int, int32, name, node, run_key, token, unsigned};
-use super::transaction::{Params, Transaction, first_error};
+use super::rows::{self, count, int, int32, key, name, node, run_key, token, unsigned};
+use super::transaction::{Params, Transaction};
 use super::{PostgresStore, Role, statements};
 use crate::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, StoreError, TaskInputs,
+    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, StoreError, StoredDefinition,
+    TaskInputs,
 };
 
 #[async_trait]
@@ -25,7 +28,7 @@ impl Claims for PostgresStore {
 
     async fn inputs(&self, claims: &[ClaimRef]) -> Result<Vec<TaskInputs>, StoreError> {
         let transaction = self.take(Role::Work).await?;
-        let inputs = inputs(&transaction, claims).await?;
+        let inputs = read_inputs(&transaction, claims).await?;
         self.give_hints(&transaction.ended());
         Ok(inputs)
     }
@@ -41,8 +44,6 @@ pub(super) struct Asking {
     queues: Vec<String>,
     next_turn: usize,
     definitions: Vec<i32>,
-    /// Whether there was something for it the last time.
-    is_busy: bool,
 }
 
 /// A ready task that may be claimed.
@@ -85,22 +86,14 @@ impl PostgresStore {
                 None => Ok(Vec::new()),
             }
         };
-        let fence = async {
-            match &known {
-                // There will be something to claim, as there was the last time.
-                Some(asking) if asking.is_busy => new_token(transaction, request).await.map(Some),
-                _ => Ok(None),
-            }
-        };
-        let (opened, asking, lines, fence) = tokio::join!(
+        let (opened, found, lines) = tokio::join!(
             biased;
-            transaction.open_relaxed(),
+            transaction.open_timeless(),
             find_worker(transaction, request),
             lines,
-            fence,
         );
-        let ((), asking, lines, fence) = (opened?, asking?, lines?, fence?);
-        let Some((asking, now)) = asking else {
+        let ((), found, lines) = (opened?, found?, lines?);
+        let Some(Found { asking, now, fence }) = found else {
             transaction.close().await?;
             return Ok(ClaimAnswer::NotRegistered);
         };
@@ -112,18 +105,12 @@ impl PostgresStore {
         let now = self.shared.injected_now().unwrap_or(now);
         transaction.now = Timestamp::from_micros(now);
         let chosen = choose(&asking, lines, request);
-        let is_busy = !chosen.tasks.is_empty();
         let mut tasks = Vec::new();
-        if is_busy {
-            let fence = match fence {
-                Some(fence) => fence,
-                None => new_token(transaction, request).await?,
-            };
-            tasks = hand_out(transaction, &asking, &chosen, fence, request).await?;
-        } else {
+        if chosen.tasks.is_empty() {
             transaction.close().await?;
+        } else {
+            tasks = hand_out(transaction, &asking, &chosen, fence, request).await?;
         }
-        self.remember_asker(&request.worker, Asking { is_busy, ..asking });
         Ok(ClaimAnswer::Claimed { now: transaction.now, tasks })
     }
 
@@ -148,11 +135,17 @@ impl Asking {
     }
 }
 
-/// The worker as it is registered, and the database's time.
+/// The worker as it is registered, with the database's time and what will fence its claims.
+struct Found {
+    asking: Asking,
+    now: i64,
+    fence: Token,
+}
+
 async fn find_worker(
     transaction: &Transaction,
     request: &ClaimRequest,
-) -> Result<Option<(Asking, i64)>, StoreError> {
+) -> Result<Option<Found>, StoreError> {
     let row = transaction.one(statements::FIND_WORKER, &[&request.worker.as_str()]).await?;
     let Some(row) = row else { return Ok(None) };
     let next_turn: i32 = row.try_get(2)?;
@@ -161,15 +154,9 @@ async fn find_worker(
         queues: row.try_get(1)?,
         next_turn: usize::try_from(next_turn).unwrap_or_default(),
         definitions: row.try_get(3)?,
-        is_busy: false,
     };
-    Ok(Some((asking, row.try_get(4)?)))
-}
-
-async fn new_token(transaction: &Transaction, request: &ClaimRequest) -> Result<Token, StoreError> {
-    let row = transaction.one(statements::TAKE_CLAIM_COUNT, &[]).await?;
-    let row = row.ok_or_else(|| corrupt("the claim counter is missing"))?;
-    Ok(Token::new(unsigned(&row, 0)?, request.salt))
+    let fence = Token::new(unsigned(&row, 5)?, request.salt);
+    Ok(Some(Found { asking, now: row.try_get(4)?, fence }))
 }
 
 /// The first tasks of each of the worker's queues, in the order of its queues.
@@ -253,19 +240,28 @@ async fn hand_out(
     let ready_at: Vec<&str> = chosen.tasks.iter().map(|task| task.ready_at.as_str()).collect();
     let task_at: Vec<&str> = chosen.tasks.iter().map(|task| task.task_at.as_str()).collect();
     let now = transaction.now.as_micros();
-    let params: Params<'_> = &[&task_at, &ready_at, &asking.no, &token(fence), &now];
-    let (claimed, passed, closed) = tokio::join!(
+    let queues: Vec<&str> = chosen.frontiers.keys().map(String::as_str).collect();
+    let positions: Vec<i64> = chosen.frontiers.values().map(|p| int(p.0)).collect();
+    let runs: Vec<Uuid> = chosen.tasks.iter().map(|task| key(task.run)).collect();
+    let keys: Params<'_> = &[&runs];
+    let params: Params<'_> =
+        &[&task_at, &ready_at, &asking.no, &token(fence), &now, &queues, &positions];
+    let parents = parents(chosen, &definitions);
+    let (claimed, passed, inputs, left, closed) = tokio::join!(
         biased;
         transaction.all(statements::CLAIM_TASKS, params),
-        pass_on(transaction, asking, chosen),
+        pass_the_turn(transaction, asking, chosen),
+        transaction.all(statements::READ_INPUTS, keys),
+        left_by(transaction, parents.iter().flatten().copied()),
         transaction.close(),
     );
-    let (claimed, ()) = (claimed?, passed.and(closed)?);
+    let (claimed, inputs, left) = (claimed?, payloads(&inputs?)?, left?);
+    passed.and(closed)?;
     let facts = chosen.tasks.iter().map(|task| (task.run, task.facts));
     transaction.known().remember_runs(facts);
     let read = |row: &Row| {
-        let turn = usize::try_from(unsigned(row, 0)?).ok().and_then(|turn| turn.checked_sub(1));
-        let task = turn.and_then(|turn| chosen.tasks.get(turn));
+        let ix = usize::try_from(unsigned(row, 0)?.wrapping_sub(1)).unwrap_or(usize::MAX);
+        let task = chosen.tasks.get(ix);
         let task = task.ok_or_else(|| corrupt("a task was claimed that was not chosen"))?;
         let definition = task.facts.definition;
         let missing = || corrupt(format!("definition {} is not served", definition.0));
@@ -277,30 +273,38 @@ async fn hand_out(
             definition: definitions.get(&definition).cloned().ok_or_else(missing)?,
             attempt: count(row, 1)?,
             is_suspect: is_suspect(count(row, 2)?, request.crash_limit),
+            inputs: parents
+                .get(ix)
+                .filter(|_| task.node != Node::ON_FAILURE)
+                .and_then(|parents| assemble(&inputs, &left, task.run, parents)),
         })
     };
     rows::read_all(&claimed, read)
 }
 
-/// Moves the worker's frontiers on, and the turn among its queues.
-async fn pass_on(
+/// The parents of the chosen tasks.
+fn parents(
+    chosen: &Chosen,
+    definitions: &BTreeMap<DefinitionId, Arc<StoredDefinition>>,
+) -> Vec<Vec<(RunKey, Node)>> {
+    let parents = |task: &Candidate| {
+        let stored = definitions.get(&task.facts.definition);
+        stored.map(|stored| parents_in(stored, task.run, task.node)).unwrap_or_default()
+    };
+    chosen.tasks.iter().map(parents).collect()
+}
+
+/// Moves the turn among the worker's queues on.
+async fn pass_the_turn(
     transaction: &Transaction,
     asking: &Asking,
     chosen: &Chosen,
 ) -> Result<(), StoreError> {
-    let queues: Vec<&str> = chosen.frontiers.keys().map(String::as_str).collect();
-    let workers = vec![asking.no; queues.len()];
-    let positions: Vec<i64> = chosen.frontiers.values().map(|p| int(p.0)).collect();
-    let turn = async {
-        match chosen.served_last {
-            Some(turn) if asking.queues.len() > 1 => {
-                let next = i32::try_from((turn + 1) % asking.queues.len()).unwrap_or_default();
-                transaction.run(statements::PASS_THE_TURN, &[&asking.no, &next]).await
-            }
-            _ => Ok(()),
+    match chosen.served_last {
+        Some(turn) if asking.queues.len() > 1 => {
+            let next = i32::try_from((turn + 1) % asking.queues.len()).unwrap_or_default();
+            transaction.run(statements::PASS_THE_TURN, &[&asking.no, &next]).await
         }
-    };
-    let params: Params<'_> = &[&queues, &workers, &positions];
-    let frontiers = transaction.run(statements::RAISE_FRONTIER, params);
-    first_error(tokio::join!(biased; frontiers, turn).into())
+        _ => Ok(()),
+    }
 }

@@ -49,23 +49,37 @@ pub(super) async fn inputs(
         let failures = runs.into_iter().filter_map(|(run, row)| Some((run, row.failure?)));
         (inputs?, failures.collect(), parents, left?)
     };
-    let payload = |row: &Row| Ok((run_key(row, 0)?, rows::payload(row, 1)?));
-    let inputs: HashMap<RunKey, Payload> = rows::read_all(&inputs, payload)?.into_iter().collect();
+    let inputs = payloads(&inputs)?;
     let mut found = Vec::with_capacity(claims.len());
     for (claim, parents) in claims.iter().zip(parents) {
         let missing = || corrupt(format!("the input of run {} is missing", claim.run));
-        let parent = |(run, node): (RunKey, Node)| {
-            let (state, output) =
-                left.get(&(run, node)).cloned().unwrap_or((TaskState::Pending, None));
-            ParentInput { node, state, output }
-        };
-        found.push(TaskInputs {
-            input: inputs.get(&claim.run).cloned().ok_or_else(missing)?,
-            parents: parents.into_iter().map(parent).collect(),
-            failure: failures.get(&claim.run).filter(|_| claim.node == Node::ON_FAILURE).cloned(),
-        });
+        let failure = failures.get(&claim.run).filter(|_| claim.node == Node::ON_FAILURE).cloned();
+        let inputs = assemble(&inputs, &left, claim.run, &parents).ok_or_else(missing)?;
+        found.push(TaskInputs { failure, ..inputs });
     }
     Ok(found)
+}
+
+/// Inputs by run.
+pub(super) fn payloads(rows: &[Row]) -> Result<HashMap<RunKey, Payload>, StoreError> {
+    let payload = |row: &Row| Ok((run_key(row, 0)?, rows::payload(row, 1)?));
+    Ok(rows::read_all(rows, payload)?.into_iter().collect())
+}
+
+/// What a task is executed with, unless its run's input is missing.
+pub(super) fn assemble(
+    inputs: &HashMap<RunKey, Payload>,
+    left: &Left,
+    run: RunKey,
+    parents: &[(RunKey, Node)],
+) -> Option<TaskInputs> {
+    let parent = |(run, node): &(RunKey, Node)| {
+        let known = left.get(&(*run, *node)).cloned();
+        let (state, output) = known.unwrap_or((TaskState::Pending, None));
+        ParentInput { node: *node, state, output }
+    };
+    let parents = parents.iter().map(parent).collect();
+    Some(TaskInputs { input: inputs.get(&run)?.clone(), parents, failure: None })
 }
 
 /// The parents of tasks, if this process remembers the runs. A failure handler is told of the
@@ -79,7 +93,7 @@ fn guess(transaction: &Transaction, claims: &[ClaimRef]) -> Option<Vec<Vec<(RunK
     let definitions = transaction.known_definitions(&ids);
     let parents = |claim: &ClaimRef| {
         let stored = definitions.get(&facts.get(&claim.run)?.definition)?;
-        Some(parents_in(stored, claim))
+        Some(parents_in(stored, claim.run, claim.node))
     };
     claims.iter().map(parents).collect()
 }
@@ -93,18 +107,25 @@ async fn parents_of(
     for claim in claims {
         let missing = || corrupt(format!("run {} is missing", claim.run));
         let run = runs.get(&claim.run).ok_or_else(missing)?;
-        parents.push(parents_in(&*transaction.definition(run.definition).await?, claim));
+        parents.push(parents_in(
+            &*transaction.definition(run.definition).await?,
+            claim.run,
+            claim.node,
+        ));
     }
     Ok(parents)
 }
 
-fn parents_in(stored: &StoredDefinition, claim: &ClaimRef) -> Vec<(RunKey, Node)> {
-    let parents = stored.definition.graph.parents(claim.node);
-    parents.iter().map(|edge| (claim.run, edge.node)).collect()
+pub(super) fn parents_in(
+    stored: &StoredDefinition,
+    run: RunKey,
+    node: Node,
+) -> Vec<(RunKey, Node)> {
+    stored.definition.graph.parents(node).iter().map(|edge| (run, edge.node)).collect()
 }
 
 /// States and outputs of tasks.
-type Left = HashMap<(RunKey, Node), (TaskState, Option<Payload>)>;
+pub(super) type Left = HashMap<(RunKey, Node), (TaskState, Option<Payload>)>;
 
 /// The states and outputs of tasks; a completed one without an output has the empty payload.
 pub(super) async fn left_by(

@@ -8,16 +8,18 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use stepwell_core::fair::Position;
 use stepwell_core::id::Queue;
+use tokio_postgres::Row;
 
 use super::error::conflict;
 use super::limits::Room;
 use super::line::{Queued, Slots, Standings, places};
-use super::rows::{int32, unsigned};
-use super::transaction::{Transaction, first_error};
+use super::rows::{count, int32, name, unsigned};
+use super::transaction::{Params, Transaction, first_error};
 use super::{PostgresStore, statements};
 use crate::ports::{StoreError, TenantSettings};
 
 /// What has to be known to put tasks into line.
+#[derive(Default)]
 pub(super) struct Line {
     tenants: BTreeMap<u32, TenantSettings>,
     standings: Standings,
@@ -38,6 +40,31 @@ pub(super) struct Placed {
 }
 
 impl Line {
+    /// Takes up one of the things that were looked at, by its kind.
+    fn add(&mut self, row: &Row) -> Result<(), StoreError> {
+        match row.try_get::<_, i32>(0)? {
+            0 => {
+                let weight = u32::try_from(unsigned(row, 3)?).unwrap_or(u32::MAX);
+                let tasks_max: Option<i32> = row.try_get(4)?;
+                let tasks_max = tasks_max.map(i32::unsigned_abs);
+                self.tenants.insert(count(row, 1)?, TenantSettings { weight, tasks_max });
+            }
+            1 => {
+                self.served.insert((row.try_get(2)?, count(row, 1)?));
+            }
+            2 => {
+                let last: i64 = row.try_get(3)?;
+                let last = u64::try_from(last).ok().map(Position);
+                self.standings.insert((count(row, 1)?, name(row, 2)?), last);
+            }
+            3 => {
+                self.frontiers.insert(name(row, 2)?, Position(unsigned(row, 3)?));
+            }
+            _ => self.numbers.push(unsigned(row, 3)?),
+        }
+        Ok(())
+    }
+
     /// Gives tasks their places; those that nobody serves will be parked. `None` if the line was
     /// not looked at for all of them.
     pub(super) fn place(mut self, tasks: &[Queued]) -> Option<Placed> {
@@ -84,24 +111,24 @@ impl Transaction {
     /// Holds still what tenants' settings are, locks where they stand, and reads the rest.
     async fn look(&self, groups: &BTreeSet<u32>, places: &Places) -> Result<Line, StoreError> {
         let numbers: Vec<i32> = groups.iter().map(|group| int32(*group)).collect();
-        let (shared, tenants, served, fresh, standings, frontiers) = tokio::join!(
+        let asked: BTreeSet<&(u32, Queue)> = places.iter().collect();
+        let place_groups: Vec<i32> = asked.iter().map(|(group, _)| int32(*group)).collect();
+        let place_queues: Vec<&str> = asked.iter().map(|(_, queue)| queue.as_str()).collect();
+        let queues: BTreeSet<&str> = place_queues.iter().copied().collect();
+        let queues: Vec<&str> = queues.into_iter().collect();
+        let n = int32(u32::try_from(places.len()).unwrap_or(u32::MAX));
+        let params: Params<'_> = &[&numbers, &place_groups, &place_queues, &queues, &n];
+        // Read after the locks: somebody may have changed them while we waited.
+        let (shared, rows) = tokio::join!(
             biased;
             self.share_tenants(&numbers),
-            // Read after the locks: somebody may have changed them while we waited.
-            self.settings(&numbers),
-            self.served_if(!places.is_empty()),
-            self.take_numbers(places.len()),
-            self.standings(places, false),
-            self.frontiers(places),
+            self.all(statements::LOOK_AT_LINE, params),
         );
         shared?;
-        let line = Line {
-            tenants: tenants?,
-            served: served?,
-            numbers: fresh?,
-            standings: standings?,
-            frontiers: frontiers?,
-        };
+        let mut line = Line::default();
+        for row in &rows? {
+            line.add(row)?;
+        }
         let limited = line.tenants.iter().filter(|(_, settings)| settings.tasks_max.is_some());
         let limited: Vec<u32> = limited.map(|(group, _)| *group).collect();
         if !limited.is_empty() {
@@ -131,10 +158,6 @@ impl Transaction {
     /// Holds off changes of settings until the end of the transaction.
     async fn share_tenants(&self, groups: &[i32]) -> Result<(), StoreError> {
         self.all(statements::SHARE_TENANTS, &[&groups]).await.map(drop)
-    }
-
-    async fn served_if(&self, is_needed: bool) -> Result<HashSet<(String, u32)>, StoreError> {
-        if is_needed { self.served().await } else { Ok(HashSet::new()) }
     }
 
     /// The next numbers of arrival.

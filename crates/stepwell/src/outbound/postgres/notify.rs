@@ -16,7 +16,7 @@ use super::error::describe;
 use super::{Shared, statements};
 use crate::ports::{Hint, HintSender};
 
-/// What is told within this span goes out together.
+/// What is told within this span after something else was goes out together.
 const GATHER: Duration = Duration::from_millis(5);
 
 /// A silent connection is probed after this span.
@@ -146,10 +146,13 @@ impl Line {
         self.listen(client).await?;
         // What was told while nobody listened here is found by looking once.
         give_all(&self.hints);
+        let mut told_at = tokio::time::Instant::now();
         while let Some(outbox) = self.store.upgrade().map(|shared| Arc::clone(&shared.outbox)) {
             tokio::select! {
                 () = outbox.wait() => {
-                    tokio::time::sleep(GATHER).await;
+                    // At once if it is quiet, and as rarely as this if it is not.
+                    tokio::time::sleep_until(told_at + GATHER).await;
+                    told_at = tokio::time::Instant::now();
                     self.notify(client, "").await?;
                 }
                 () = outbox.heard.notified() => self.look_at_policies(client).await?,

@@ -26,8 +26,6 @@ pub(super) struct Pool {
     pub(super) clock: Option<Arc<dyn Clock>>,
     /// How a transaction begins.
     pub(super) begin: String,
-    /// How one begins whose commit need not wait for the disk.
-    pub(super) begin_relaxed: String,
     /// Whether nothing may outlive a transaction on connections for work.
     pub(super) is_pooled: bool,
     /// Whether the leader's connection can hold a lock beyond a transaction.
@@ -63,7 +61,6 @@ impl Pool {
             driver: Arc::clone(&driver),
             schema: parts.schema,
             clock: parts.clock,
-            begin_relaxed: format!("{}; set local synchronous_commit = off", parts.begin),
             begin: parts.begin,
             is_pooled: parts.is_pooled,
             has_leader_lock: !parts.is_pooled || parts.direct.is_some(),

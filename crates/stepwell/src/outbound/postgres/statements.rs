@@ -57,13 +57,13 @@ pub(super) const LOCK_TASKS: &str = include_str!("sql/lock_tasks.sql");
 pub(super) const LOCK_TENANT_TABLE: &str = include_str!("sql/lock_tenant_table.sql");
 pub(super) const LOCK_TENANTS: &str = include_str!("sql/lock_tenants.sql");
 pub(super) const LOCK_WORKER: &str = include_str!("sql/lock_worker.sql");
+pub(super) const LOOK_AT_LINE: &str = include_str!("sql/look_at_line.sql");
 pub(super) const MAKE_STANDINGS: &str = include_str!("sql/make_standings.sql");
 pub(super) const MISCOUNTED_CLAIMS: &str = include_str!("sql/miscounted_claims.sql");
 pub(super) const NEXT_EPOCH: &str = include_str!("sql/next_epoch.sql");
 pub(super) const NEXT_THROTTLED: &str = include_str!("sql/next_throttled.sql");
 pub(super) const NEXT_TIMER: &str = include_str!("sql/next_timer.sql");
 pub(super) const PASS_THE_TURN: &str = include_str!("sql/pass_the_turn.sql");
-pub(super) const RAISE_FRONTIER: &str = include_str!("sql/raise_frontier.sql");
 pub(super) const READ_ADMITTED: &str = include_str!("sql/read_admitted.sql");
 pub(super) const READ_ATTEMPTS: &str = include_str!("sql/read_attempts.sql");
 pub(super) const READ_CLAIMS: &str = include_str!("sql/read_claims.sql");
@@ -97,7 +97,6 @@ pub(super) const SET_TENANT: &str = include_str!("sql/set_tenant.sql");
 pub(super) const SET_TIMERS: &str = include_str!("sql/set_timers.sql");
 pub(super) const SHARE_SERVICE: &str = include_str!("sql/share_service.sql");
 pub(super) const SHARE_TENANTS: &str = include_str!("sql/share_tenants.sql");
-pub(super) const TAKE_CLAIM_COUNT: &str = include_str!("sql/take_claim_count.sql");
 pub(super) const TAKE_LEADER_LOCK: &str = include_str!("sql/take_leader_lock.sql");
 pub(super) const TAKE_NUMBERS: &str = include_str!("sql/take_numbers.sql");
 pub(super) const TAKE_READY: &str = include_str!("sql/take_ready.sql");
@@ -184,13 +183,13 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("lock_tenant_table", LOCK_TENANT_TABLE),
     ("lock_tenants", LOCK_TENANTS),
     ("lock_worker", LOCK_WORKER),
+    ("look_at_line", LOOK_AT_LINE),
     ("make_standings", MAKE_STANDINGS),
     ("miscounted_claims", MISCOUNTED_CLAIMS),
     ("next_epoch", NEXT_EPOCH),
     ("next_throttled", NEXT_THROTTLED),
     ("next_timer", NEXT_TIMER),
     ("pass_the_turn", PASS_THE_TURN),
-    ("raise_frontier", RAISE_FRONTIER),
     ("read_admitted", READ_ADMITTED),
     ("read_attempts", READ_ATTEMPTS),
     ("read_claims", READ_CLAIMS),
@@ -224,7 +223,6 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("set_timers", SET_TIMERS),
     ("share_service", SHARE_SERVICE),
     ("share_tenants", SHARE_TENANTS),
-    ("take_claim_count", TAKE_CLAIM_COUNT),
     ("take_leader_lock", TAKE_LEADER_LOCK),
     ("take_numbers", TAKE_NUMBERS),
     ("take_ready", TAKE_READY),

@@ -76,14 +76,7 @@ impl Transaction {
         self.open_as(&self.shared.pool.begin).await
     }
 
-    /// Begins, for what may be lost in a crash of the server: its commit does not wait for the
-    /// disk. The time comes with what is read.
-    pub(super) async fn open_relaxed(&self) -> Result<(), StoreError> {
-        self.shared.traffic.transaction();
-        self.tell(&self.shared.pool.begin_relaxed).await
-    }
-
-    /// Begins, for what needs no time.
+    /// Begins, for what needs no time or reads it along with something else.
     pub(super) async fn open_timeless(&self) -> Result<(), StoreError> {
         self.shared.traffic.transaction();
         self.tell(&self.shared.pool.begin).await

@@ -172,6 +172,7 @@ fn hand_out(
         definition: transaction.definition(definition)?,
         attempt,
         is_suspect: is_suspect(losses, request.crash_limit),
+        inputs: None,
     })
 }
 
