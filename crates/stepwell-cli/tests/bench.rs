@@ -69,8 +69,8 @@ fn sqlite_commits_many_tasks_in_one_transaction() {
     let few = counts(&["--store", "sqlite"], RUNS_FEW);
     let more = counts(&["--store", "sqlite"], RUNS_MORE);
     assert_bounded(&few, &more, "transactions_per_task", 0.2);
-    // Statements are cheap calls here, several per row; they must not grow with the runs.
-    assert_bounded(&few, &more, "statements_per_task", 60.0);
+    // Statements are cheap calls here, about one per row; they must not grow with the runs.
+    assert_bounded(&few, &more, "statements_per_task", 15.0);
     assert!(few[0]["limit"]["tasks_per_second"].as_f64() > Some(0.0));
 }
 
@@ -83,8 +83,8 @@ fn postgres_sends_few_statements_for_many_tasks() {
     let few = counts(&store, RUNS_FEW);
     // The schema of the first benchmark is gone, or the second would be refused.
     let more = counts(&store, RUNS_MORE);
-    assert_bounded(&few, &more, "transactions_per_task", 0.2);
-    assert_bounded(&few, &more, "statements_per_task", 0.5);
+    assert_bounded(&few, &more, "transactions_per_task", 0.1);
+    assert_bounded(&few, &more, "statements_per_task", 0.4);
     assert!(few[0]["limit"]["tasks_per_second"].as_f64() > Some(0.0));
 }
 

@@ -61,11 +61,46 @@ async fn no_statement_reads_a_whole_hot_table() {
         assert_eq!(n_rows, ["100000"], "{table}");
     }
     let mut found = bad_plans(&schema, "never analysed").await;
+    found.extend(deep_claims(&schema).await);
     client.batch_execute("analyze").await.expect("it is analysed");
     found.extend(bad_plans(&schema, "analysed").await);
     found.extend(bad_views(&schema).await);
     schema.remove().await;
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Claims that read far more of a long queue than they take, also when they look for a suspect and
+/// there is none.
+async fn deep_claims(schema: &Schema) -> Vec<String> {
+    let all = schema.store.every_statement();
+    let (_, sql) = all.iter().find(|(name, _)| *name == "first_ready").expect("claims have it");
+    let prepare = format!("deallocate all; prepare looked_at as {sql}");
+    schema.client.batch_execute(&prepare).await.expect("the statement fits the schema");
+    // One queued task in a hundred stands in the line, so ten are found among a thousand.
+    let explain = "explain (analyze, format json) execute looked_at('default', \
+        '{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}', 2, 10, 1)";
+    let plan: Value = serde_json::from_str(&rows(&schema.client, explain).await.join("\n"))
+        .expect("the server writes JSON");
+    let mut n_read = 0.0;
+    count_read(&plan, &mut n_read);
+    let found = (n_read > 5_000.0).then(|| format!("a claim of 10 tasks read {n_read} rows"));
+    found.into_iter().collect()
+}
+
+/// Rows that scans of the queue gave or passed over.
+fn count_read(plan: &Value, n_read: &mut f64) {
+    match plan {
+        Value::Array(parts) => parts.iter().for_each(|part| count_read(part, n_read)),
+        Value::Object(node) => {
+            if node.get("Relation Name").is_some_and(|name| name == "ready") {
+                let number = |field: &str| node.get(field).and_then(Value::as_f64).unwrap_or(0.0);
+                let passed_over = number("Rows Removed by Filter");
+                *n_read += (number("Actual Rows") + passed_over) * number("Actual Loops");
+            }
+            node.values().for_each(|part| count_read(part, n_read));
+        }
+        _ => {}
+    }
 }
 
 /// Views that read more than the run they are asked for, in a session as people have it.

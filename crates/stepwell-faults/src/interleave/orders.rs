@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::wire::draw;
 
 /// Up to so many orders, all are tried.
-const ALL_MAX: u128 = 200;
+const ALL_MAX: u128 = 1_000;
 
 /// One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
