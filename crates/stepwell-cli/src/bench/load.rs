@@ -176,15 +176,24 @@ pub(super) fn chain(name: &str, n_steps: usize, marks_all: bool) -> Flow {
     w.no_output()
 }
 
-/// One step that takes a while, without holding a thread.
+/// One step that takes a while, without holding a thread: from half to one and a half of the span,
+/// as the run's number has it. If all took equally long, a full worker's slots would come free all
+/// at once, and whoever comes in between would wait for nothing but that.
 pub(super) fn slow(name: &str, span: Duration) -> Flow {
     let mut w = Workflow::define::<usize, Shared>(name);
     w.step("wait").run(move |ctx| async move {
-        ctx.state().end(*ctx.input());
-        measure::pause(span).await;
+        let run = *ctx.input();
+        ctx.state().end(run);
+        measure::pause(span / 2 + span.mul_f64(scatter(run))).await;
         Ok(())
     });
     w.no_output()
+}
+
+/// A number from 0 to 1; those of neighbours lie far apart.
+fn scatter(number: usize) -> f64 {
+    const GOLDEN: f64 = 0.618_033_988_749_895;
+    (number as f64 * GOLDEN).fract()
 }
 
 /// A sleep, then a step.
