@@ -184,16 +184,15 @@ pub(super) fn slow(name: &str, span: Duration) -> Flow {
     w.step("wait").run(move |ctx| async move {
         let run = *ctx.input();
         ctx.state().end(run);
-        measure::pause(span / 2 + span.mul_f64(scatter(run))).await;
+        measure::pause(span / 2 + span * scatter(run) / 1_000).await;
         Ok(())
     });
     w.no_output()
 }
 
-/// A number from 0 to 1; those of neighbours lie far apart.
-fn scatter(number: usize) -> f64 {
-    const GOLDEN: f64 = 0.618_033_988_749_895;
-    (number as f64 * GOLDEN).fract()
+/// A number below 1,000; those of neighbours lie far apart.
+fn scatter(number: usize) -> u32 {
+    u32::try_from(number % 1_000 * 618 % 1_000).unwrap_or_default()
 }
 
 /// A sleep, then a step.
