@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use stepwell::testing::conformance::world::{WORKER, worker};
+use stepwell::testing::conformance::world::{Sketch, WORKER, failed, worker};
 use stepwell_faults::interleave::Effort;
 
 use crate::acts;
@@ -58,6 +58,20 @@ async fn a_task_is_not_claimed_before_it_was_queued_by_the_database_s_time() {
     let flow = world.define("k").await;
     let start = acts::start(world.request("acme", "", &flow, b"input"));
     stage.survive(&acts::claim(&worker(WORKER), 3, 1), &start).await;
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_failure_that_cancels_the_rest_of_its_run_meets_a_claim_of_it() {
+    // What is queued may be claimed until it is locked, whatever was read of it before.
+    let stage = Stage::open().await;
+    let world = &stage.world;
+    let flow = world.define(Sketch::from("a; b; c").fail_fast()).await;
+    world.start(&flow).await;
+    let failing = world.claim_one().await;
+    let one = acts::commit(failing.claim, failed("boom"));
+    let tried = stage.meet(&one, &acts::claim(&worker(WORKER), 3, 1)).await;
+    assert!(tried.n_as.iter().all(|n| *n > 0), "each goes first: {tried:?}");
     stage.close().await;
 }
 
