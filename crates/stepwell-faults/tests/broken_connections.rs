@@ -243,6 +243,17 @@ async fn an_outage_longer_than_the_lease_costs_nobody_an_attempt() {
     database.abandon().await;
 }
 
+/// Does something that other processes are told of.
+async fn tell_others(store: &PostgresStore) {
+    let registration = WorkerRegistration {
+        worker: WorkerId::new("one").expect("a good name"),
+        queues: vec![Queue::default_queue()],
+        definitions: Vec::new(),
+        lease: Duration::from_secs(30),
+    };
+    store.register_worker(registration).await.expect("it registers");
+}
+
 #[tokio::test]
 async fn wake_ups_come_back_after_the_listening_connection_was_cut() {
     // FC1
@@ -261,13 +272,7 @@ async fn wake_ups_come_back_after_the_listening_connection_was_cut() {
     let is_back = |session: &SessionView| listens(session) && !session.is_over;
     assert_eq!(wire.sessions().iter().filter(|session| is_back(session)).count(), 1);
     // Nothing here polls, so only a notification can end the wait.
-    let registration = WorkerRegistration {
-        worker: WorkerId::new("one").expect("a good name"),
-        queues: vec![Queue::default_queue()],
-        definitions: Vec::new(),
-        lease: Duration::from_secs(30),
-    };
-    one.register_worker(registration).await.expect("it registers");
+    tell_others(&one).await;
     hints.given(Hint::Ready).await;
     database.abandon().await;
 }
@@ -293,13 +298,7 @@ async fn a_line_that_does_not_hear_itself_is_given_up_and_tried_again() {
     // Heard again, it says once that there may be something to see.
     hints.given(Hint::Ready).await;
     hints.look(Hint::Ready);
-    let registration = WorkerRegistration {
-        worker: WorkerId::new("one").expect("a good name"),
-        queues: vec![Queue::default_queue()],
-        definitions: Vec::new(),
-        lease: Duration::from_secs(30),
-    };
-    one.register_worker(registration).await.expect("it registers");
+    tell_others(&one).await;
     hints.given(Hint::Ready).await;
     database.abandon().await;
 }
