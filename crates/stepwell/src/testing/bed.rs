@@ -101,6 +101,8 @@ impl Bed {
                 // With a step at work its time-out may be next; with a claim of a dead engine,
                 // the end of its lease.
                 (_, Some(wake)) if self.store.n_claims() > 0 => wake,
+                // What is due already waits for the leader to wake.
+                (Some(due), Some(wake)) if due.is_zero() => wake,
                 (Some(due), Some(wake)) => due.min(wake),
                 _ => return false,
             };
