@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use stepwell::core::id::{Queue, WorkerId};
-use stepwell::ports::{ClaimRequest, Claims, Leadership, Store, WorkerRegistration, Workers};
+use stepwell::ports::{ClaimRequest, Claims, Hint, Leadership, Store, WorkerRegistration, Workers};
 use stepwell::testing::TestDatabase;
 use stepwell::{
     Engine, MemoryStore, NewRun, Retry, RunStatus, SqliteStore, StepError, Workflow, WorkflowRef,
@@ -112,14 +112,8 @@ async fn a_run_in_a_file_goes_on_after_its_process_stopped() {
     engine.stop_gracefully().await;
 }
 
-#[tokio::test]
-async fn looking_for_work_in_a_file_is_no_news_to_others() {
-    // A look is a commit, and a commit that others are told of makes them look: two engines would
-    // keep each other busy for ever.
-    let folder = tempfile::TempDir::new().expect("there is room for a file");
-    let path = folder.path().join("stepwell.db");
-    let store = SqliteStore::open(path.clone()).await.expect("it opens");
-    let worker = WorkerId::new("idle").expect("a good name");
+async fn register(store: &SqliteStore, name: &str) -> WorkerId {
+    let worker = WorkerId::new(name).expect("a good name");
     let registration = WorkerRegistration {
         worker: worker.clone(),
         queues: vec![Queue::default_queue()],
@@ -127,6 +121,34 @@ async fn looking_for_work_in_a_file_is_no_news_to_others() {
         lease: Duration::from_secs(30),
     };
     store.register_worker(registration).await.expect("it registers");
+    worker
+}
+
+#[tokio::test]
+async fn news_in_a_file_are_not_drowned_by_what_one_tells_oneself() {
+    // FC1: both tell something before anybody looks at the file.
+    let folder = tempfile::TempDir::new().expect("there is room for a file");
+    let path = folder.path().join("stepwell.db");
+    let one = SqliteStore::open(path.clone()).await.expect("it opens");
+    let other = SqliteStore::open(path).await.expect("it opens");
+    let mut hints = one.hints();
+    for n in 0..20 {
+        hints.look(Hint::Ended);
+        register(&other, &format!("other {n}")).await;
+        register(&one, &format!("one {n}")).await;
+        // One's own news are of workers; only the other's can be of anything.
+        hints.given(Hint::Ended).await;
+    }
+}
+
+#[tokio::test]
+async fn looking_for_work_in_a_file_is_no_news_to_others() {
+    // A look is a commit, and a commit that others are told of makes them look: two engines would
+    // keep each other busy for ever.
+    let folder = tempfile::TempDir::new().expect("there is room for a file");
+    let path = folder.path().join("stepwell.db");
+    let store = SqliteStore::open(path.clone()).await.expect("it opens");
+    let worker = register(&store, "idle").await;
     let file = rusqlite::Connection::open(path).expect("it opens");
     let n_told = || -> i64 {
         let read = "select n_told from counter";

@@ -20,6 +20,11 @@ pub enum Hint {
     Claims,
 }
 
+impl Hint {
+    /// All of them, for whoever knows only that there is something to see.
+    pub const ALL: [Self; N_HINTS] = [Self::Ready, Self::Timers, Self::Ended, Self::Claims];
+}
+
 const N_HINTS: usize = 4;
 
 /// The giving side; cheap to clone.

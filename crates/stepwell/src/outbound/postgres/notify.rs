@@ -193,7 +193,7 @@ impl Line {
 }
 
 fn give_all(hints: &HintSender) {
-    for hint in [Hint::Ready, Hint::Timers, Hint::Ended, Hint::Claims] {
+    for hint in Hint::ALL {
         hints.give(hint);
     }
 }

@@ -172,6 +172,8 @@ fn try_commit(
     kit.book.renew(file)?;
     let counters = kit.book.counters();
     counters.now = counters.now.max(now);
+    // What others told until now would look like our own words once we have told more.
+    let n_told_before = int(counters.n_told);
     let mut transaction = Transaction {
         file,
         now: counters.now,
@@ -191,7 +193,7 @@ fn try_commit(
             run_in_savepoint(job.as_mut(), &mut transaction)?;
         }
     }
-    let earned = transaction.earned_hints;
+    let mut earned = transaction.earned_hints;
     if statements.connection.total_changes() == n_changes {
         // Nothing was written, so there is nothing to make durable and no time to keep.
         return Ok(earned);
@@ -201,8 +203,10 @@ fn try_commit(
     let n_told = int(counters.n_told);
     counters.write(file)?;
     scope.commit()?;
-    // What we told ourselves is no news from another process.
-    kit.told.fetch_max(n_told, Ordering::AcqRel);
+    // What we told ourselves is no news from another process; what it told before is.
+    if kit.told.fetch_max(n_told, Ordering::AcqRel) < n_told_before {
+        earned = Hint::ALL.to_vec();
+    }
     Ok(earned)
 }
 

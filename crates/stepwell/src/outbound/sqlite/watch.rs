@@ -58,7 +58,7 @@ fn watch(
         if told.fetch_max(found_told, Ordering::AcqRel) >= found_told {
             continue;
         }
-        for hint in [Hint::Ready, Hint::Timers, Hint::Ended, Hint::Claims] {
+        for hint in Hint::ALL {
             shared.hints.give(hint);
         }
     }

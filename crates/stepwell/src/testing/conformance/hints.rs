@@ -10,7 +10,7 @@ use crate::ports::{Hint, Hints};
 /// Hints as somebody receives them who has just looked.
 fn look(world: &World) -> Hints {
     let mut hints = world.store().hints();
-    for hint in [Hint::Ready, Hint::Timers, Hint::Ended, Hint::Claims] {
+    for hint in Hint::ALL {
         hints.look(hint);
     }
     hints
