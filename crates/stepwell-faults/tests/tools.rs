@@ -1,7 +1,7 @@
 //! The tools do what they say, so that what is found with them means something.
 
 use stepwell_faults::database::{OwnDatabase, Snapshot, connect, eventually};
-use stepwell_faults::interleave::{Duet, Side};
+use stepwell_faults::interleave::{Along, Duet, Side};
 use stepwell_faults::pooler::{Pooler, PreparedStatements};
 use stepwell_faults::wire::{GateState, LostReplies, Statement, Wire};
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -166,7 +166,9 @@ async fn take(client: &Client, rows: [i32; 2]) -> Vec<SimpleQueryMessage> {
 async fn a_side_that_waits_for_a_lock_lets_the_other_go_on() {
     let (database, duet, clients) = duet_of_rows().await;
     let order = [Side::One, Side::One, Side::Other, Side::Other, Side::Other].to_vec();
-    let played = duet.play(&order, take(&clients[0], [1, 2]), take(&clients[1], [1, 2])).await;
+    let played = duet
+        .play(&mut Along(order.into_iter()), take(&clients[0], [1, 2]), take(&clients[1], [1, 2]))
+        .await;
     assert_eq!((played.n_statements, played.n_waits), ([4, 4], 1));
     let trail = [
         "One: begin",
@@ -189,7 +191,8 @@ async fn a_side_that_waits_for_a_lock_lets_the_other_go_on() {
 async fn two_sides_that_wait_for_each_other_are_a_deadlock() {
     let (_database, duet, clients) = duet_of_rows().await;
     let order = [Side::One, Side::One, Side::Other, Side::Other, Side::One, Side::Other].to_vec();
-    duet.play(&order, take(&clients[0], [1, 2]), take(&clients[1], [2, 1])).await;
+    duet.play(&mut Along(order.into_iter()), take(&clients[0], [1, 2]), take(&clients[1], [2, 1]))
+        .await;
 }
 
 #[tokio::test]

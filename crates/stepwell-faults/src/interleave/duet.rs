@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio_postgres::{Client, Statement};
 
-use super::orders::{Order, Side};
+use super::explorer::Guide;
+use super::orders::Side;
 use crate::wire::{Gate, Wire};
 
 /// A statement that takes longer may be waiting for a lock.
@@ -67,20 +68,20 @@ impl Duet {
         &self.watcher
     }
 
-    /// Plays two calls in this order; both end.
+    /// Plays two calls as the guide says; both end.
     ///
     /// # Panics
     /// If each side waits for a lock of the other.
     pub async fn play<A, B>(
         &self,
-        order: &Order,
+        guide: &mut (impl Guide + Send),
         one: impl Future<Output = A>,
         other: impl Future<Output = B>,
     ) -> Played<A, B> {
         let [gate_one, gate_other] = [self.gate(Side::One), self.gate(Side::Other)];
         gate_one.close();
         gate_other.close();
-        let mut conductor = Conductor::new(self, order);
+        let mut conductor = Conductor::new(self, guide);
         let (one, other, ()) =
             tokio::join!(ended(one, gate_one), ended(other, gate_other), conductor.conduct(),);
         let n_statements = [gate_one, gate_other].map(|gate| gate.watch().borrow().passed().len());
@@ -101,19 +102,18 @@ async fn ended<T>(call: impl Future<Output = T>, gate: &Gate) -> T {
     gave
 }
 
-struct Conductor<'d> {
+struct Conductor<'d, G> {
     duet: &'d Duet,
-    order: &'d Order,
-    n_gone: usize,
+    guide: &'d mut G,
     standings: [Standing; 2],
     n_waits: usize,
     story: Vec<String>,
 }
 
-impl<'d> Conductor<'d> {
-    fn new(duet: &'d Duet, order: &'d Order) -> Self {
+impl<'d, G: Guide> Conductor<'d, G> {
+    fn new(duet: &'d Duet, guide: &'d mut G) -> Self {
         let standings = [Standing::Ready; 2];
-        Self { duet, order, n_gone: 0, standings, n_waits: 0, story: Vec::new() }
+        Self { duet, guide, standings, n_waits: 0, story: Vec::new() }
     }
 
     async fn conduct(&mut self) {
@@ -137,14 +137,11 @@ impl<'d> Conductor<'d> {
 
     /// Who goes next; nobody if both have ended.
     fn next(&mut self) -> Option<Side> {
-        let wanted = self.order.get(self.n_gone).copied().unwrap_or(Side::One);
-        self.n_gone += 1;
-        let can = |side: &Side| self.standing(*side) == Standing::Ready;
-        let found = [wanted, wanted.across()].into_iter().find(can);
+        let can_go = self.standings.map(|standing| standing == Standing::Ready);
         let is_over = self.standings == [Standing::Ended; 2];
         let story = || self.story.join("\n");
-        assert!(found.is_some() || is_over, "deadlock {:?}:\n{}", self.standings, story());
-        found
+        assert!(can_go != [false; 2] || is_over, "deadlock {:?}:\n{}", self.standings, story());
+        (!is_over).then(|| self.guide.choose(can_go))
     }
 
     fn standing(&self, side: Side) -> Standing {
@@ -161,6 +158,7 @@ impl<'d> Conductor<'d> {
         let passed = passed.expect("the wire stands");
         let text = passed.passed().last().map(String::as_str).unwrap_or_default();
         self.story.push(format!("{side:?}: {}", first_line(text)));
+        self.guide.went(side, text);
         let text = text.to_lowercase();
         ["commit", "rollback"].iter().any(|end| text.starts_with(end))
     }

@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
 pub use cut::LostReplies;
-pub(crate) use cut::draw;
 pub use gate::{Gate, GateState};
 pub use ledger::SessionView;
 pub(crate) use session::greet;

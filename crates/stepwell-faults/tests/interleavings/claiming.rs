@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use stepwell::testing::conformance::world::{Sketch, WORKER, failed, worker};
-use stepwell_faults::interleave::Effort;
+use stepwell_faults::interleave::Explorer;
 
-use crate::acts;
-use crate::stage::{Stage, Time};
+use crate::acts::{self, Act};
+use crate::stage::{Stage, Time, Tried};
 
 /// Plans that are known to run a LIMIT more than once unless the statement forbids it. They look
 /// so dear to the server that it would compile them each time.
@@ -14,17 +14,18 @@ const BAD_PLANS: &str = "-c enable_hashjoin=off -c enable_mergejoin=off -c enabl
     -c enable_material=off -c jit=off";
 
 /// Two workers ask for three tasks each, of which there are four.
-async fn two_claims_race(options: &str, effort: Effort) {
-    let stage = Stage::open_with(options, Time::Stands).await;
+async fn two_claims(stage: &Stage) -> [Act; 2] {
     let world = &stage.world;
     let flow = world.define("k").await;
     let other = world.hire("other").await;
     world.start_many_for("acme", &flow, 3).await;
     world.start_for("zeta", &flow).await;
-    let acts = [acts::claim(&worker(WORKER), 3, 1), acts::claim(&other, 3, 2)];
-    let tried = stage.meet_with(effort, &acts[0], &acts[1]).await;
+    [acts::claim(&worker(WORKER), 3, 1), acts::claim(&other, 3, 2)]
+}
+
+fn check_claims(tried: &Tried) {
     assert!(tried.n_orders >= 30, "{tried:?}");
-    for answers in tried.answers {
+    for answers in &tried.answers {
         let lists = answers.each_ref().map(|list| list.matches("run-").count());
         assert!(lists.iter().all(|n| *n <= 3), "never more than asked for: {answers:?}");
         let runs: BTreeSet<&str> = answers
@@ -35,19 +36,30 @@ async fn two_claims_race(options: &str, effort: Effort) {
         assert_eq!(lists.iter().sum::<usize>(), 4, "{answers:?}");
         assert_eq!(runs.len(), 4, "no task twice: {answers:?}");
     }
-    stage.close().await;
 }
 
 #[tokio::test]
 async fn two_claims_never_take_more_than_asked_nor_a_task_twice() {
     // FB4
-    two_claims_race("", Effort::All).await;
+    let stage = Stage::open().await;
+    let [one, other] = two_claims(&stage).await;
+    let meeting = stage.meeting(&one, &other).await;
+    let all = meeting.try_all().await;
+    check_claims(&all);
+    let tried = meeting.explore(Explorer::default()).await;
+    assert!(tried.n_orders < all.n_orders, "{} of {}", tried.n_orders, all.n_orders);
+    assert_eq!(tried.answers, all.answers, "orders that were left out come to nothing else");
+    drop(meeting);
+    stage.close().await;
 }
 
 #[tokio::test]
 async fn two_claims_never_take_more_than_asked_on_bad_plans() {
     // FB4
-    two_claims_race(BAD_PLANS, Effort::Sample(60)).await;
+    let stage = Stage::open_with(BAD_PLANS, Time::Stands).await;
+    let [one, other] = two_claims(&stage).await;
+    check_claims(&stage.meet(&one, &other).await);
+    stage.close().await;
 }
 
 #[tokio::test]

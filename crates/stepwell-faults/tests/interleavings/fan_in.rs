@@ -19,7 +19,7 @@ async fn a_join_is_queued_exactly_once_when_its_two_parents_commit_in_two_transa
     assert_eq!((before.state(), before.n_unmet), (TaskState::Pending, 2));
     // The outcome of every order is that of a serial one, so it is enough to know what those are.
     let tried = stage.meet(&commits[0], &commits[1]).await;
-    assert!(tried.n_orders >= 30 && tried.n_waits > 0, "they meet: {tried:?}");
+    assert!(tried.n_waits > 0, "they meet: {tried:?}");
     assert!(tried.n_as.iter().all(|n| *n > 0), "each goes first: {tried:?}");
     let accepted = "[Accepted]".to_owned();
     assert_eq!(tried.answers.into_iter().collect::<Vec<_>>(), [[accepted.clone(), accepted]]);

@@ -1,6 +1,9 @@
 //! Every pair of calls, of a tenant with a limit and of one without.
+//!
+//! A tenant with a limit goes the careful way into line, one without the quick way: other locks,
+//! fewer statements, the same rules.
 
-use stepwell_faults::interleave::{Effort, Side};
+use stepwell_faults::interleave::Side;
 
 use crate::scene::{Call, Scene};
 use crate::stage::Stage;
@@ -8,10 +11,6 @@ use crate::stage::Stage;
 /// Five tasks of the run are claimed and one is in line, so two of the four runs behind it are
 /// held back.
 const LIMIT: u32 = 8;
-
-/// A tenant with a limit goes the careful way into line, one without the quick way: other locks,
-/// fewer statements, the same rules.
-const EFFORT: Effort = Effort::Sample(6);
 
 /// What timers wake waits behind the limit, where no claim looks; and a heartbeat reads claims
 /// only.
@@ -23,7 +22,7 @@ async fn meet(tasks_max: Option<u32>, one: Call, other: Call) {
     let is_join_open = (one, other) == (Call::FanIn, Call::FanIn);
     let scene = Scene::set(&stage.world, tasks_max, is_join_open).await;
     let acts = [scene.act(one, Side::One), scene.act(other, Side::Other)];
-    let tried = stage.meet_with(EFFORT, &acts[0], &acts[1]).await;
+    let tried = stage.meet(&acts[0], &acts[1]).await;
     assert!(tried.n_statements.iter().all(|n| *n >= 5), "{tried:?}");
     if tasks_max.is_some() {
         assert!(tried.did_meet() || NEVER_MEET.contains(&(one, other)), "{tried:?}");

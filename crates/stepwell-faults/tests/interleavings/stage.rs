@@ -10,14 +10,12 @@ use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::{World, check_invariants};
 use stepwell::{PostgresOptions, PostgresStore};
 use stepwell_faults::database::{OwnDatabase, Snapshot, connect};
-use stepwell_faults::interleave::{Duet, Effort, Order, Played, Side, orders};
+use stepwell_faults::interleave::{Along, Duet, Explorer, Guide, Played, Side, all};
 use stepwell_faults::wire::Wire;
+use tokio::sync::OnceCell;
 
 use crate::acts::Act;
 use crate::picture::{Picture, Places, difference, picture};
-
-/// What is tried of each pair, unless the environment says otherwise.
-const USUAL: Effort = Effort::Sample(2);
 
 const SCHEMA: &str = "stepwell";
 
@@ -93,13 +91,13 @@ impl Stage {
         Self { database, world: World::new(world, clock), stores, duet }
     }
 
-    /// Lets two calls meet in many orders and holds what comes out to the invariants only, for
-    /// calls on time that goes on.
+    /// Lets two calls meet in every order that can matter and holds what comes out to the
+    /// invariants only, for calls on time that goes on.
     pub(crate) async fn survive(&self, one: &Act, other: &Act) {
         let meeting = Meeting::new(self, one, other).await;
-        let [n_one, n_other] = meeting.n_statements;
-        for order in orders(n_one, n_other, USUAL, 1) {
-            let (_, played) = meeting.play(meeting.acts, &order).await;
+        let mut explorer = Explorer::that_minds_time();
+        while explorer.begin() {
+            let (_, played) = meeting.play(meeting.acts, &mut explorer).await;
             let dump = self.world.dump().await;
             for claim in dump.tasks.values().flatten().filter_map(TaskRow::claim) {
                 let is_in_order = claim.queued_at <= claim.started_at;
@@ -108,22 +106,15 @@ impl Stage {
         }
     }
 
-    /// Lets two calls meet in many orders, each from the state that the world is in now, and holds
-    /// every outcome against those of the two serial orders.
+    /// Lets two calls meet in every order that can matter, each from the state that the world is in
+    /// now, and holds every outcome against those of the two serial orders.
     pub(crate) async fn meet(&self, one: &Act, other: &Act) -> Tried {
-        self.meet_with(USUAL, one, other).await
+        self.meeting(one, other).await.explore(Explorer::default()).await
     }
 
-    /// The same with another effort, unless the environment says otherwise.
-    pub(crate) async fn meet_with(&self, effort: Effort, one: &Act, other: &Act) -> Tried {
-        let meeting = Meeting::new(self, one, other).await;
-        let mut tried = Tried { n_statements: meeting.n_statements, ..Tried::default() };
-        let effort = Effort::from_env("STEPWELL_INTERLEAVINGS", effort);
-        let [n_one, n_other] = meeting.n_statements;
-        for order in orders(n_one, n_other, effort, 1) {
-            meeting.try_order(&order, &mut tried).await;
-        }
-        tried
+    /// Two calls that meet in the state that the world is in now.
+    pub(crate) async fn meeting<'s>(&'s self, one: &'s Act, other: &'s Act) -> Meeting<'s> {
+        Meeting::new(self, one, other).await
     }
 
     /// Ends the stage: nobody met a deadlock.
@@ -159,18 +150,20 @@ async fn outputs(watcher: &tokio_postgres::Client) -> Vec<String> {
 }
 
 /// One goes until it ends, then the other.
-fn one_by_one(first: Side) -> Order {
-    vec![first; 1_000]
+fn one_by_one(first: Side) -> impl Guide + Send {
+    Along(std::iter::repeat(first))
 }
 
 /// Two calls that meet in one state.
-struct Meeting<'s> {
+pub(crate) struct Meeting<'s> {
     stage: &'s Stage,
     acts: [&'s Act; 2],
     snapshot: Snapshot,
     tokens: BTreeSet<Token>,
     /// What comes out if the first goes first, and if the other does.
     serial: [Outcome; 2],
+    /// What comes out of serial orders in which one of the two does less; found when needed.
+    lesser: OnceCell<Vec<Outcome>>,
     n_statements: [usize; 2],
 }
 
@@ -183,12 +176,12 @@ impl<'s> Meeting<'s> {
         let empty = || Outcome { answers: [const { String::new() }; 2], picture: Picture::new() };
         let serial = [empty(), empty()];
         let acts = [one, other];
-        let mut meeting = Self { stage, acts, snapshot, tokens, serial, n_statements: [0; 2] };
+        let (lesser, n_statements) = (OnceCell::new(), [0; 2]);
+        let mut meeting = Self { stage, acts, snapshot, tokens, serial, lesser, n_statements };
         for first in [Side::One, Side::Other] {
-            let order = one_by_one(first);
             // The first time everything is prepared, the second time it is counted.
-            meeting.play(acts, &order).await;
-            let (outcome, played) = meeting.play(acts, &order).await;
+            meeting.play(acts, &mut one_by_one(first)).await;
+            let (outcome, played) = meeting.play(acts, &mut one_by_one(first)).await;
             meeting.serial[first as usize] = outcome;
             for (most, n) in meeting.n_statements.iter_mut().zip(played.n_statements) {
                 *most = n.max(*most);
@@ -197,11 +190,34 @@ impl<'s> Meeting<'s> {
         meeting
     }
 
-    async fn play(&self, acts: [&Act; 2], order: &Order) -> (Outcome, Played<String, String>) {
+    /// Tries the orders through which the explorer leads.
+    pub(crate) async fn explore(&self, mut explorer: Explorer) -> Tried {
+        let mut tried = Tried { n_statements: self.n_statements, ..Tried::default() };
+        while explorer.begin() {
+            self.try_once(&mut explorer, &mut tried).await;
+        }
+        tried
+    }
+
+    /// Tries all orders, also where nobody can tell them apart.
+    pub(crate) async fn try_all(&self) -> Tried {
+        let mut tried = Tried { n_statements: self.n_statements, ..Tried::default() };
+        let [n_one, n_other] = self.n_statements;
+        for order in all(n_one, n_other) {
+            self.try_once(&mut Along(order.into_iter()), &mut tried).await;
+        }
+        tried
+    }
+
+    async fn play(
+        &self,
+        acts: [&Act; 2],
+        guide: &mut (impl Guide + Send),
+    ) -> (Outcome, Played<String, String>) {
         let Stage { duet, stores, world, .. } = self.stage;
         self.snapshot.restore(duet.watcher()).await;
         let [one, other] = acts;
-        let played = duet.play(order, one.call(&stores[0]), other.call(&stores[1])).await;
+        let played = duet.play(guide, one.call(&stores[0]), other.call(&stores[1])).await;
         let dump = check_invariants(&**world.store()).await;
         let mut picture = picture(&dump, &self.tokens, self.places());
         picture.extend(outputs(duet.watcher()).await);
@@ -209,8 +225,8 @@ impl<'s> Meeting<'s> {
         (Outcome { answers, picture }, played)
     }
 
-    async fn try_order(&self, order: &Order, tried: &mut Tried) {
-        let (outcome, played) = self.play(self.acts, order).await;
+    async fn try_once(&self, guide: &mut (impl Guide + Send), tried: &mut Tried) {
+        let (outcome, played) = self.play(self.acts, guide).await;
         tried.n_orders += 1;
         tried.n_waits += played.n_waits;
         match self.serial.iter().position(|serial| *serial == outcome) {
@@ -229,16 +245,19 @@ impl<'s> Meeting<'s> {
     /// Whether an outcome is that of a serial order in which one of the two does less than it
     /// could have done.
     async fn is_lesser(&self, outcome: &Outcome) -> bool {
+        self.lesser.get_or_init(|| self.play_lesser()).await.contains(outcome)
+    }
+
+    async fn play_lesser(&self) -> Vec<Outcome> {
         let [one, other] = self.acts;
+        let mut outcomes = Vec::new();
         let pairs = one.lesser.iter().map(|lesser| [lesser, other]);
         for acts in pairs.chain(other.lesser.iter().map(|lesser| [one, lesser])) {
             for first in [Side::One, Side::Other] {
-                if self.play(acts, &one_by_one(first)).await.0 == *outcome {
-                    return true;
-                }
+                outcomes.push(self.play(acts, &mut one_by_one(first)).await.0);
             }
         }
-        false
+        outcomes
     }
 
     fn complaint(&self, outcome: &Outcome, played: &Played<String, String>) -> String {
