@@ -35,6 +35,7 @@ mod workers;
 mod write_run;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 pub use open::SqliteOptions;
 
@@ -53,6 +54,8 @@ struct Shared {
     reader: Jobs,
     hints: HintSender,
     traffic: Arc<TrafficCounter>,
+    /// How many tasks the last claim took.
+    n_claimed_last: AtomicUsize,
 }
 
 impl SqliteStore {
@@ -68,6 +71,14 @@ impl SqliteStore {
         work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.shared.writer.call(work).await
+    }
+
+    /// As [`write`](Self::write), without waiting for the disk.
+    async fn write_without_wait<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.shared.writer.call_without_wait(work).await
     }
 
     /// Reads in one snapshot on the reading thread.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicUsize};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use stepwell_core::code::Code;
 
 use super::book::Book;
-use super::log::Log;
+use super::log::{Disk, Log};
 use super::seat::Seats;
 use super::threads::{Kit, Tools, start_reader, start_writer};
 use super::transaction::DefinitionCache;
@@ -81,6 +81,7 @@ impl SqliteOptions {
                 seats: Arc::clone(&seats),
                 traffic: Arc::clone(&traffic),
                 book: Book::default(),
+                disk: Disk::new(self.synchronous_full),
             },
         };
         let unavailable = |error: std::io::Error| StoreError::Unavailable {
@@ -89,7 +90,8 @@ impl SqliteOptions {
         };
         let writer = start_writer(tools(connection)).map_err(unavailable)?;
         let reader = start_reader(tools(self.connect(true)?)).map_err(unavailable)?;
-        let shared = Arc::new(Shared { writer, reader, hints, traffic: Arc::clone(&traffic) });
+        let n_claimed_last = AtomicUsize::new(0);
+        let shared = Arc::new(Shared { writer, reader, hints, traffic, n_claimed_last });
         watch::start(&shared, self.connect(true)?, definitions.clone(), Arc::clone(&told))
             .map_err(unavailable)?;
         Ok(SqliteStore { shared })

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::book::Book;
 use super::file::{File, Scope, Statements};
-use super::log::Log;
+use super::log::{Disk, Log};
 use super::open::BUSY_TIMEOUT;
 use super::rows::int;
 use super::seat::Seats;
@@ -24,6 +24,8 @@ const GROUP_MAX: usize = 256;
 
 /// A call that waits for its turn.
 trait Job: Send {
+    /// Whether its changes must be on disk when it is answered.
+    fn must_last(&self) -> bool;
     /// Does the work. Says whether its changes stand.
     fn run(&mut self, transaction: &mut Transaction<'_, '_>) -> bool;
     /// What it changed could not be written down.
@@ -33,6 +35,7 @@ trait Job: Send {
 }
 
 struct Call<T, W> {
+    must_last: bool,
     work: Option<W>,
     result: Option<Result<T, StoreError>>,
     answer_to: oneshot::Sender<Result<T, StoreError>>,
@@ -43,6 +46,10 @@ where
     T: Send,
     W: FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send,
 {
+    fn must_last(&self) -> bool {
+        self.must_last
+    }
+
     fn run(&mut self, transaction: &mut Transaction<'_, '_>) -> bool {
         let result = self.work.take().map(|work| work(transaction));
         let stands = matches!(result, Some(Ok(_)));
@@ -73,13 +80,30 @@ fn closed() -> StoreError {
 pub(super) struct Jobs(Sender<Box<dyn Job>>);
 
 impl Jobs {
-    /// Hands in a call and waits for its answer.
+    /// Hands in a call and waits for its answer, which comes when what it changed is on disk.
     pub(super) async fn call<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.hand_in(work, true).await
+    }
+
+    /// As [`call`](Self::call), but the answer does not wait for the disk. What it changed outlives
+    /// the process, and a power cut from the next call on that waits.
+    pub(super) async fn call_without_wait<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.hand_in(work, false).await
+    }
+
+    async fn hand_in<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send + 'static,
+        must_last: bool,
+    ) -> Result<T, StoreError> {
         let (answer_to, answer) = oneshot::channel();
-        let call = Call { work: Some(work), result: None, answer_to };
+        let call = Call { must_last, work: Some(work), result: None, answer_to };
         self.0.send(Box::new(call)).map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
@@ -102,6 +126,7 @@ pub(super) struct Kit {
     pub(super) seats: Arc<Seats>,
     pub(super) traffic: Arc<TrafficCounter>,
     pub(super) book: Book,
+    pub(super) disk: Disk,
 }
 
 /// Starts the one thread that writes.
@@ -151,6 +176,8 @@ fn commit_group(
     group: &mut [Box<dyn Job>],
 ) -> Result<Vec<Hint>, StoreError> {
     kit.traffic.transaction();
+    let must_last = group.iter().any(|job| job.must_last());
+    kit.disk.wait_at_commit(statements.connection, must_last)?;
     let committed = try_commit(statements, kit, group);
     match committed {
         Ok(_) => kit.book.trim(),
