@@ -7,16 +7,17 @@
 //!
 //! What this process places before that is minded. Rows may still turn up there: placed by another
 //! process that had read an older frontier, or freed by a claim that was rolled back. So now and
-//! then, and after a look in vain, a claim looks at the whole queue. A mark is never more than a
-//! hint.
+//! then, and after a look in vain, a claim looks at the whole queue; ever more rarely while nothing
+//! lies before the mark. A mark is never more than a hint.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
 use stepwell_core::fair::BLOCK_LENGTH;
 
-/// Every so many looks one is at the whole queue.
-const LOOKS_BETWEEN: u32 = 16;
+/// One look in so many is at the whole queue, at first and at least.
+const EVERY_MIN: u32 = 16;
+const EVERY_MAX: u32 = 128;
 
 /// Workers come and go; their marks are small, but not for ever.
 const MARKS_MAX: usize = 1_000;
@@ -39,10 +40,11 @@ struct Book {
     last_placement: u64,
 }
 
-#[derive(Default)]
 struct Mark {
     from: i64,
-    n_looks: u32,
+    /// One look in so many is at the whole queue.
+    every: u32,
+    n_since: u32,
 }
 
 struct Placement {
@@ -60,6 +62,8 @@ pub(super) struct Look {
     number: u64,
     /// The order key it begins with.
     pub(super) from: i64,
+    /// Where it would have begun.
+    mark: i64,
 }
 
 impl Marks {
@@ -71,10 +75,15 @@ impl Marks {
         }
         book.n_looks += 1;
         let number = book.n_looks;
-        let mark = book.marks.entry((worker, queue.to_owned())).or_default();
-        mark.n_looks = mark.n_looks.wrapping_add(1);
-        let from = if mark.n_looks.is_multiple_of(LOOKS_BETWEEN) { 0 } else { mark.from };
-        Look { worker, queue: queue.to_owned(), number, from }
+        let fresh = || Mark { from: 0, every: EVERY_MIN, n_since: 0 };
+        let mark = book.marks.entry((worker, queue.to_owned())).or_insert_with(fresh);
+        mark.n_since += 1;
+        let is_whole = mark.from == 0 || mark.n_since >= mark.every;
+        if is_whole {
+            mark.n_since = 0;
+        }
+        let from = if is_whole { 0 } else { mark.from };
+        Look { worker, queue: queue.to_owned(), number, from, mark: mark.from }
     }
 
     /// A look found this order key first, or nothing.
@@ -89,6 +98,11 @@ impl Marks {
         let from = unseen.fold(block, i64::min);
         if let Some(mark) = book.marks.get_mut(&(look.worker, look.queue)) {
             mark.from = from;
+            if look.from < look.mark {
+                let is_empty_before = block >= look.mark;
+                let every = if is_empty_before { mark.every * 2 } else { EVERY_MIN };
+                mark.every = every.min(EVERY_MAX);
+            }
         }
         let is_recent = |at: u64| at + LOOKS_AT_ONCE_MAX >= look.number;
         book.placements.retain(|placement| placement.ended_at.is_none_or(is_recent));
@@ -152,10 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn one_look_in_sixteen_is_at_the_whole_queue() {
+    fn looks_at_the_whole_queue_become_rarer_while_nothing_lies_before_the_mark() {
         let marks = Marks::default();
-        let begins = (0..48).map(|_| look(&marks, Some(7 * BLOCK)));
-        assert_eq!(begins.filter(|from| *from == 0).count(), 4, "the first, and three");
+        // The whole one that comes as the 369th finds something.
+        let first = |ix: usize| if ix == 368 { 3 * BLOCK } else { 7 * BLOCK };
+        let is_whole = |ix: &usize| look(&marks, Some(first(*ix))) == 0;
+        let whole: Vec<usize> = (0..400).filter(is_whole).collect();
+        assert_eq!(whole, [0, 16, 48, 112, 240, 368, 384]);
     }
 
     #[test]
