@@ -78,7 +78,7 @@ async fn deep_claims(schema: &Schema) -> Vec<String> {
     schema.client.batch_execute(&prepare).await.expect("the statement fits the schema");
     // One queued task in a hundred stands in the line, so ten are found among a thousand.
     let explain = "explain (analyze, format json) execute looked_at('default', \
-        '{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}', 2, 10, 1, 0)";
+        '{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}', 2, 10, 1)";
     let plan: Value = serde_json::from_str(&rows(&schema.client, explain).await.join("\n"))
         .expect("the server writes JSON");
     let mut n_read = 0.0;

@@ -217,13 +217,8 @@ async fn candidates(
         })
     };
     let n_suspects = i64::from(request.suspect);
-    let look = transaction.marks().begin(asking.no, queue);
-    let (definitions, from) = (&asking.definitions, look.from);
-    let params: Params<'_> = &[&queue, definitions, &suspects_from, &n, &n_suspects, &from];
-    let found = transaction.all(statements::FIRST_READY, params).await?;
-    let first = found.first().map(|row| row.try_get(0)).transpose()?;
-    transaction.marks().found(look, first);
-    rows::read_all(&found, read)
+    let params: Params<'_> = &[&queue, &asking.definitions, &suspects_from, &n, &n_suspects];
+    rows::read_all(&transaction.all(statements::FIRST_READY, params).await?, read)
 }
 
 /// Marks the chosen tasks as the worker's, moves its frontiers and its turn on, and commits.

@@ -195,14 +195,6 @@ impl Transaction {
             return Ok(());
         }
         let c = Columns::of(tasks);
-        let mut firsts = BTreeMap::new();
-        for (queue, order) in c.queues.iter().zip(&slots.orders) {
-            let first = firsts.entry(*queue).or_insert(*order);
-            *first = (*first).min(*order);
-        }
-        for (queue, first) in firsts {
-            self.place(queue, first);
-        }
         self.run(
             statements::INSERT_READY,
             &[

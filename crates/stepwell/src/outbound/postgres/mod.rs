@@ -18,7 +18,6 @@ mod known;
 mod leadership;
 mod limits;
 mod line;
-mod marks;
 mod migrate;
 mod notify;
 mod open;
@@ -43,7 +42,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use connect::Role;
-use marks::Marks;
 pub use options::PostgresOptions;
 use pool::Pool;
 use stepwell_core::id::{DefinitionId, Queue, WorkerId};
@@ -71,7 +69,6 @@ struct Shared {
     /// Rows that do not change.
     known: Mutex<known::Known>,
     /// What workers of this process were registered with when they last asked for work.
-    marks: Marks,
     askers: Mutex<HashMap<WorkerId, claims::Asking>>,
     /// What [`saw_revisions`](Self::saw_revisions) saw last.
     revisions: AtomicI64,

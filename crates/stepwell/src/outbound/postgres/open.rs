@@ -12,7 +12,6 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Config, Transaction};
 
 use super::connect::{Connector, Driver, Role};
-use super::marks::Marks;
 use super::options::PostgresOptions;
 use super::pool::{Pool, PoolParts};
 use super::tls::{self, Check, TlsParameters};
@@ -110,7 +109,6 @@ impl PostgresStore {
             limited: Mutex::default(),
             strangers: Mutex::default(),
             known: Mutex::default(),
-            marks: Marks::default(),
             askers: Mutex::default(),
             revisions,
             traffic,

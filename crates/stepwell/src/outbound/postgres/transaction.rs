@@ -14,7 +14,6 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 
 use super::error::corrupt;
-use super::marks::Marks;
 use super::pool::Client;
 use super::{Shared, rows, statements};
 use crate::ports::{Hint, StoreError, StoredDefinition};
@@ -40,7 +39,6 @@ pub(super) struct Transaction {
     /// The store's time of this transaction.
     pub(super) now: Timestamp,
     earned_hints: Vec<Hint>,
-    placements: Mutex<Vec<u64>>,
     /// Held by whoever prepares and sends next. It is handed on in the order of asking.
     sending: tokio::sync::Mutex<()>,
 }
@@ -53,7 +51,6 @@ impl Transaction {
             shared: Arc::clone(shared),
             now: Timestamp::EPOCH,
             earned_hints: Vec::new(),
-            placements: Mutex::default(),
             sending: tokio::sync::Mutex::default(),
         }
     }
@@ -261,17 +258,6 @@ impl Transaction {
         &self.shared.ids_repeat
     }
 
-    /// Where claims begin to look.
-    pub(super) fn marks(&self) -> &Marks {
-        &self.shared.marks
-    }
-
-    /// Tasks are placed in a queue, this order key first.
-    pub(super) fn place(&self, queue: &str, order_key: i64) {
-        let placement = self.shared.marks.place(queue, order_key);
-        self.placements.lock().expect("no holder of the lock panics").push(placement);
-    }
-
     /// Rows that do not change.
     pub(super) fn known(&self) -> std::sync::MutexGuard<'_, super::known::Known> {
         self.shared.known()
@@ -296,8 +282,6 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        let placements = self.placements.get_mut().expect("no holder of the lock panics");
-        placements.drain(..).for_each(|placement| self.shared.marks.end(placement));
         let Some(client) = self.client.take() else { return };
         self.shared.pool.driver.spawn(async move {
             if client.batch_execute("rollback").await.is_err() {

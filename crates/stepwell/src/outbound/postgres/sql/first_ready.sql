@@ -1,5 +1,5 @@
--- first_ready: the first tasks of a queue from a mark on that a worker can take, one suspect among
---     them if it may, locked for it, and where their rows are.
+-- first_ready: the first tasks of a queue that a worker can take, one suspect among them if it may,
+--     locked for it, and where their rows are.
 -- Safe: skip locked keeps workers apart and never waits; the task must still be queued.
 -- Index: primary key of ready, in fair order; ready_suspect, for without it a claim would look
 --     through the whole queue for one.
@@ -7,7 +7,7 @@ with first as materialized (
     select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.definition, r.group_id,
         r.ctid as ready_at, t.ctid as task_at
     from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
-    where r.queue = $1 and r.order_key >= $6 and r.definition = any($2) and r.losses < $3
+    where r.queue = $1 and r.definition = any($2) and r.losses < $3
         and t.state = 1 and t.due_at is null
     order by r.order_key, r.number
     limit $4
