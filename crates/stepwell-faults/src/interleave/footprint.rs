@@ -53,9 +53,10 @@ impl Footprint {
             found.add("advisory", Some(if is_shared { Hold::Shared } else { Hold::Alone }));
         }
         // Whose rows are locked is not told apart.
-        let locked = if code.contains(" for share") { Some(Hold::Shared) } else { None };
-        let waits = [" for update", " for no key update"].iter().any(|lock| code.contains(lock));
-        if let Some(hold) = if waits { Some(Hold::Alone) } else { locked } {
+        let has = |locks: [&str; 2]| locks.iter().any(|lock| code.contains(lock));
+        let shared = has([" for share", " for key share"]).then_some(Hold::Shared);
+        let alone = has([" for update", " for no key update"]).then_some(Hold::Alone);
+        if let Some(hold) = alone.or(shared) {
             for name in found.names.clone() {
                 found.add(&name, Some(hold));
             }
@@ -192,6 +193,8 @@ mod tests {
         let takes = transaction(&["select 1 from stepwell.leader for update"]);
         assert!(leader[1].commutes_with(&leader[1]));
         assert!(!leader[1].commutes_with(&takes[1]));
+        let claims = transaction(&["select no from stepwell.leader for key share"]);
+        assert!(!claims[1].commutes_with(&takes[1]));
     }
 
     #[test]
