@@ -4,6 +4,8 @@
 //! turn. The frontier is the greatest position dequeued so far: a newcomer starts there and
 //! waits behind at most one task of each other tenant, however long their lines are.
 
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -98,9 +100,34 @@ pub fn order_key(position: Position, group: Group) -> OrderKey {
     OrderKey(position.0 / BLOCK_LENGTH * BLOCK_LENGTH + u64::from(group.0))
 }
 
+/// Chooses from lines that each stand in fair order, taking turns between them from the line
+/// `first` on: up to `n_max` items, with at most one suspect, and that only if `suspect` allows it.
+/// Gives the items in the order chosen, with the line of each.
+pub fn take_turns<T>(
+    lines: Vec<Vec<T>>,
+    first: usize,
+    n_max: usize,
+    mut suspect: bool,
+    is_suspect: impl Fn(&T) -> bool,
+) -> Vec<(usize, T)> {
+    let first = first % lines.len().max(1);
+    let mut turns: VecDeque<_> = lines.into_iter().map(Vec::into_iter).enumerate().collect();
+    turns.rotate_left(first);
+    let mut chosen = Vec::new();
+    while chosen.len() < n_max {
+        let Some((turn, mut line)) = turns.pop_front() else { break };
+        let Some(item) = line.find(|item| suspect || !is_suspect(item)) else { continue };
+        suspect &= !is_suspect(&item);
+        chosen.push((turn, item));
+        turns.push_back((turn, line));
+    }
+    chosen
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     #[test]
     fn order_keys_follow_the_block_formula() {
@@ -156,5 +183,25 @@ mod tests {
     fn a_cancelled_backlog_gives_its_positions_back() {
         assert_eq!(last_after_cancel(Position(5), Some(Position(9))), Position(9));
         assert_eq!(last_after_cancel(Position(5), None), Position(5));
+    }
+
+    /// Even numbers of a line are suspects.
+    fn turns(first: usize, n_max: usize, suspect: bool) -> Vec<(usize, u32)> {
+        let lines = vec![vec![1, 2, 4, 5], vec![], vec![8, 9, 11, 12]];
+        take_turns(lines, first, n_max, suspect, |item| item % 2 == 0)
+    }
+
+    #[test]
+    fn lines_take_turns_from_the_first_on_and_empty_ones_are_passed_over() {
+        assert_eq!(turns(0, 3, false), [(0, 1), (2, 9), (0, 5)]);
+        assert_eq!(turns(2, 3, false), [(2, 9), (0, 1), (2, 11)]);
+        assert_eq!(turns(1, 1, false), [(2, 9)]);
+    }
+
+    #[test]
+    fn at_most_one_suspect_is_chosen() {
+        assert_eq!(turns(0, 10, true), [(0, 1), (2, 8), (0, 5), (2, 9), (2, 11)]);
+        assert_eq!(turns(0, 10, false), [(0, 1), (2, 9), (0, 5), (2, 11)]);
+        assert_eq!(take_turns(Vec::<Vec<u32>>::new(), 3, 1, true, |_| true), []);
     }
 }

@@ -172,6 +172,13 @@ impl Token {
     pub const fn new(count: u64, salt: u64) -> Self {
         Self(((count as u128) << 64) | salt as u128)
     }
+
+    /// What the claiming worker salted it with.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the salt is the lower half")]
+    pub const fn salt(self) -> u64 {
+        self.0 as u64
+    }
 }
 
 /// A term of leadership. It only grows, and fences every write of a leader.

@@ -16,10 +16,14 @@ use support_props::fleet::{LEASE, settings};
 use support_props::link::Link;
 use support_props::watch::Watch;
 
-fn one_step() -> Workflow<u32, u32> {
-    let mut w = Workflow::define::<u32, ()>("one-step");
-    let a = w.step("a").run(async |ctx| Ok(*ctx.input()));
-    w.output(a)
+/// So many steps, one after the other.
+fn chain(n_steps: u32) -> Workflow<u32, u32> {
+    let mut w = Workflow::define::<u32, ()>("chain");
+    let mut last = w.step("step 1").run(async |ctx| Ok(*ctx.input()));
+    for n in 2..=n_steps {
+        last = w.step(&format!("step {n}")).after(last).run(async |_, given| Ok(given + 1));
+    }
+    w.output(last)
 }
 
 /// Spawns a future and gives the place where its output will be.
@@ -54,7 +58,8 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Self {
+    /// Its workflow has so many steps.
+    fn new(n_steps: u32) -> Self {
         let (clock, scheduler) = (ManualClock::new(), ManualScheduler::new());
         let watch = Watch::strict(&clock);
         let link = Link::new(&watch);
@@ -63,19 +68,35 @@ impl Bench {
             Arc::new(scheduler.clone()),
             Arc::new(CountedIds::new(1)),
         );
-        let workflow = builder.workflow(one_step());
+        let workflow = builder.workflow(chain(n_steps));
         let engine = take(&spawn(&scheduler, Box::pin(builder.start()))).expect("it answers");
         Self { clock, scheduler, watch, link, engine: engine.expect("it starts"), workflow }
     }
 
-    /// Starts a run whose only task is claimed, with the reply still to come.
-    fn start_and_hold_the_claim(&self) -> RunKey {
-        self.link.hold_claims();
+    /// Starts a run and lets it go on without any time passing.
+    fn start(&self) -> RunKey {
         let start = self.engine.start(&self.workflow, 7).tenant("t");
         let run = take(&spawn(&self.scheduler, start)).expect("it answers").expect("it starts");
+        run.key()
+    }
+
+    /// Lets a lease pass, in seconds.
+    fn pass_a_lease(&self) {
+        for _ in 0..LEASE.as_secs() {
+            self.scheduler.run_until_idle();
+            self.clock.advance(Duration::from_secs(1));
+        }
+        self.scheduler.run_until_idle();
+    }
+
+    /// Starts a run whose only task is claimed, with the reply still to come.
+    fn start_and_hold_the_claim(&self) -> RunKey {
+        self.link.refuse_offers();
+        self.link.hold_claims();
+        let run = self.start();
         let dump = at_once(self.watch.store.dump()).expect("a dump");
         assert_eq!(dump.claims.values().map(Vec::len).sum::<usize>(), 1, "it is claimed");
-        run.key()
+        run
     }
 
     fn ended(&self, run: RunKey) -> (RunStatus, Vec<AttemptState>) {
@@ -87,7 +108,7 @@ impl Bench {
 #[test]
 fn a_stop_drains_what_a_claim_under_way_brings() {
     // R12, FA9, S10
-    let bench = Bench::new();
+    let bench = Bench::new(1);
     let run = bench.start_and_hold_the_claim();
     let stopping = bench.engine.clone();
     let stop = Box::pin(async move { stopping.stop_gracefully().await });
@@ -104,15 +125,73 @@ fn a_stop_drains_what_a_claim_under_way_brings() {
 #[test]
 fn a_task_whose_claim_was_never_answered_is_handed_back_and_completes() {
     // FB1, T1: its worker lives on, so nobody would ever take it for dead.
-    let bench = Bench::new();
+    let bench = Bench::new(1);
     let run = bench.start_and_hold_the_claim();
     bench.link.lose_replies(1);
     bench.link.let_claims_go();
-    for _ in 0..LEASE.as_secs() {
-        bench.scheduler.run_until_idle();
-        bench.clock.advance(Duration::from_secs(1));
-    }
-    bench.scheduler.run_until_idle();
+    bench.pass_a_lease();
     let attempts = vec![AttemptState::Released, AttemptState::Completed];
     assert_eq!(bench.ended(run), (RunStatus::Completed, attempts));
+}
+
+#[test]
+fn a_chain_on_an_idle_worker_goes_from_hand_to_hand() {
+    let bench = Bench::new(10);
+    let run = bench.start();
+    assert_eq!(bench.ended(run), (RunStatus::Completed, vec![AttemptState::Completed; 10]));
+    assert_eq!(bench.link.counts(), (0, 10), "claimed and handed over");
+}
+
+#[test]
+fn a_stop_drains_what_a_commit_under_way_hands_over() {
+    // R12, FA9, S10
+    let bench = Bench::new(2);
+    bench.link.hold_claims();
+    let start = bench.engine.start(&bench.workflow, 7).tenant("t");
+    let started = spawn(&bench.scheduler, start);
+    bench.link.let_one_claim_go();
+    bench.scheduler.run_until_idle();
+    let run = take(&started).expect("it answers").expect("it starts").key();
+    let stopping = bench.engine.clone();
+    let stop = Box::pin(async move { stopping.stop_gracefully().await });
+    let stopped = spawn(&bench.scheduler, stop);
+    assert_eq!(bench.link.counts(), (0, 2), "claimed and handed over");
+    assert!(take(&stopped).is_none(), "it stopped before the commit's reply had come");
+
+    bench.link.let_claims_go();
+    bench.scheduler.run_until_idle();
+    let report: StopReport = take(&stopped).expect("it stops");
+    assert_eq!((report.n_handed_back, report.n_still_running), (0, 0));
+    assert_eq!(bench.ended(run), (RunStatus::Completed, vec![AttemptState::Completed; 2]));
+}
+
+#[test]
+fn what_was_handed_over_by_a_start_that_was_never_answered_is_handed_back() {
+    // FB1, T1
+    let bench = Bench::new(1);
+    bench.link.lose_replies(1);
+    let start = bench.engine.start(&bench.workflow, 7).tenant("t");
+    let started = spawn(&bench.scheduler, start);
+    bench.pass_a_lease();
+    let run = take(&started).expect("it answers").expect("it starts").key();
+    let attempts = vec![AttemptState::Released, AttemptState::Completed];
+    assert_eq!(bench.ended(run), (RunStatus::Completed, attempts));
+}
+
+#[test]
+fn what_was_handed_over_by_a_commit_that_was_never_answered_is_handed_back() {
+    // FB1, T1
+    let bench = Bench::new(2);
+    bench.link.hold_claims();
+    let start = bench.engine.start(&bench.workflow, 7).tenant("t");
+    let started = spawn(&bench.scheduler, start);
+    bench.link.let_one_claim_go();
+    bench.scheduler.run_until_idle();
+    let run = take(&started).expect("it answers").expect("it starts").key();
+    assert_eq!(bench.link.counts(), (0, 2), "claimed and handed over");
+    bench.link.lose_replies(1);
+    bench.link.let_claims_go();
+    bench.pass_a_lease();
+    let attempts = [AttemptState::Completed, AttemptState::Released, AttemptState::Completed];
+    assert_eq!(bench.ended(run), (RunStatus::Completed, attempts.to_vec()));
 }

@@ -20,7 +20,7 @@ pub(super) use crate::outbound::tokio::is_in_blocking_step;
 use crate::outbound::tokio::{SystemClock, SystemIds, TokioSpawner, host_name};
 use crate::ports::{Clock, Codec, DynStore, Ids, JsonCodec, Spawner};
 use crate::services::{Waiters, lead_loop};
-use crate::worker::Worker;
+use crate::worker::{Hands, Worker};
 
 type BoundWorkflow = (stepwell_core::workflow::Definition, Vec<BoundStep>, Option<StepCode>);
 
@@ -199,13 +199,15 @@ async fn wire(
         parts.store.set_default_tenant(settings).await?;
     }
     let registry = Arc::new(registry);
-    let (starter, waiters) = (Starter::start(&parts), Waiters::start(&parts));
+    let hands = (parts.config.slots > 0).then(|| Hands::new(&parts));
+    let starter = Starter::start(&parts, &registry, hands.as_ref().map(|(hands, _)| hands));
+    let waiters = Waiters::start(&parts);
     let tracker = TaskTracker::new();
-    let worker = if parts.config.slots > 0 {
-        let committer = Committer::start(&parts);
+    let worker = if let Some(hands) = hands {
+        let committer = Committer::start(&parts, &hands.0);
         let leading = tracker.track_future(lead_loop(parts.clone()));
         parts.spawner.spawn_apart("leader", Box::pin(leading));
-        let started = Worker::start(parts.clone(), Arc::clone(&registry), committer).await;
+        let started = Worker::start(parts.clone(), Arc::clone(&registry), committer, hands).await;
         if started.is_err() {
             // What was started before must not run on without an engine.
             parts.closing.cancel();

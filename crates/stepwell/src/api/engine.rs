@@ -154,7 +154,7 @@ impl Engine {
     /// How many tasks this engine executes right now.
     #[must_use]
     pub fn n_running(&self) -> usize {
-        self.inner.worker.as_ref().map_or(0, |worker| worker.held.len())
+        self.inner.worker.as_ref().map_or(0, Worker::n_held)
     }
 
     /// Stops with the grace period of the configuration.
@@ -248,7 +248,7 @@ impl Inner {
             let inner = Arc::clone(self);
             self.parts.spawner.spawn(Box::pin(async move {
                 if let Some(worker) = &inner.worker {
-                    worker.held.emptied().await;
+                    worker.emptied().await;
                 }
                 inner.close().await;
             }));

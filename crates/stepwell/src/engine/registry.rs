@@ -40,6 +40,8 @@ pub(crate) struct Registered {
     pub(crate) stored: Arc<StoredDefinition>,
     pub(crate) steps: Vec<StepCode>,
     pub(crate) on_failure: Option<Code>,
+    /// How many steps are ready when a run starts.
+    pub(crate) n_roots: usize,
     /// For every step as this program numbers it, the stored node.
     stored_of: Vec<Node>,
     /// The other way round.
@@ -64,7 +66,9 @@ impl Registered {
             .collect();
         let declared_of = stored_of.iter().copied().zip(declared.graph.nodes()).collect();
         drop(by_name);
-        Ok(Self { declared, stored, steps, on_failure, stored_of, declared_of })
+        let graph = &stored.definition.graph;
+        let n_roots = graph.nodes().filter(|node| graph.parents(*node).is_empty()).count();
+        Ok(Self { declared, stored, steps, on_failure, n_roots, stored_of, declared_of })
     }
 
     /// The code of a stored node.
@@ -89,6 +93,14 @@ impl Registered {
         edges.filter_map(|edge| self.stored_node(edge.node)).collect()
     }
 
+    /// How many steps may become ready when a stored node ends.
+    pub(crate) fn n_children(&self, node: Node) -> usize {
+        match node {
+            Node::ON_FAILURE => 0,
+            node => self.stored.definition.graph.children(node).len(),
+        }
+    }
+
     /// The stored number of a step as this program numbers it.
     pub(crate) fn stored_node(&self, declared: Node) -> Option<Node> {
         self.stored_of.get(declared.index()).copied()
@@ -106,6 +118,11 @@ impl Registry {
 
     pub(crate) fn get(&self, id: DefinitionId) -> Option<Arc<Registered>> {
         self.0.get(&id).cloned()
+    }
+
+    /// How many steps are ready when a run of a definition starts.
+    pub(crate) fn n_roots(&self, id: DefinitionId) -> usize {
+        self.0.get(&id).map_or(0, |workflow| workflow.n_roots)
     }
 
     /// The workflow of this name, if this engine has its code.

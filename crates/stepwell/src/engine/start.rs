@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::batch::{Batcher, Carries, Patience, run_batches};
-use super::{Error, Parts};
-use crate::ports::{StartAnswer, StartRequest};
+use super::{Error, Parts, Registry};
+use crate::ports::{DynStore, StartAnswer, StartRequest, Started, StoreError};
+use crate::worker::Hands;
 
 /// How often a start is repeated while the store is unavailable, before the caller is told. The
 /// repeats carry the same key, so at most one run comes of it.
@@ -21,15 +22,24 @@ impl Carries for StartRequest {
 }
 
 impl Starter {
-    pub(crate) fn start(parts: &Parts) -> Self {
+    /// Starts the starting loop. Roots go to the hands of this engine's worker, if it has one.
+    pub(crate) fn start(
+        parts: &Parts,
+        registry: &Arc<Registry>,
+        hands: Option<&Arc<Hands>>,
+    ) -> Self {
         let items_max = parts.config.start_batch_max;
         let (batcher, requests) = Batcher::new(items_max);
-        let store = Arc::clone(&parts.store);
+        let (store, registry) = (Arc::clone(&parts.store), Arc::clone(registry));
+        let hands = hands.map(Arc::clone);
         let patience = Patience::new(parts, Some(RETRIES_MAX));
-        parts.spawner.spawn(Box::pin(run_batches(requests, items_max, patience, move |items| {
-            let store = Arc::clone(&store);
-            async move { store.start(items).await }
-        })));
+        let call = move |items: Vec<StartRequest>| {
+            let (store, hands) = (Arc::clone(&store), hands.clone());
+            let n_roots = items.iter().map(|request| registry.n_roots(request.seed.definition));
+            let n_roots = n_roots.sum();
+            async move { start(&store, hands.as_deref(), items, n_roots).await }
+        };
+        parts.spawner.spawn(Box::pin(run_batches(requests, items_max, patience, call)));
         Self(batcher)
     }
 
@@ -54,6 +64,21 @@ impl Starter {
         }
         Ok(answers)
     }
+}
+
+/// Starts runs, and takes their roots as far as there are free slots.
+async fn start(
+    store: &DynStore,
+    hands: Option<&Hands>,
+    requests: Vec<StartRequest>,
+    n_roots: usize,
+) -> Result<Vec<StartAnswer>, StoreError> {
+    let Some((request, offer)) = hands.and_then(|hands| hands.offer(n_roots)) else {
+        return store.start(requests).await;
+    };
+    let Started { answers, handed_over } = store.start_and_claim(requests, Some(request)).await?;
+    offer.accept(handed_over);
+    Ok(answers)
 }
 
 /// The key under which a start is stored, or why it was refused.

@@ -5,7 +5,7 @@ use stepwell_core::decide::{CancelAnswer, Notes};
 use stepwell_core::failure::Failure;
 use stepwell_core::id::RunKey;
 
-use super::{ClaimRef, Payload, StoreError};
+use super::{ClaimRef, ClaimRequest, HandedOver, Payload, StoreError};
 
 /// What became of one claimed task.
 #[derive(Clone, Debug)]
@@ -52,6 +52,15 @@ pub enum CommitAnswer {
     NotMine,
 }
 
+/// What became of a commit.
+#[derive(Clone, Debug, Default)]
+pub struct Committed {
+    /// Whether each outcome took effect, in the order of the items.
+    pub answers: Vec<CommitAnswer>,
+    /// What went straight to the worker that offered to take it.
+    pub handed_over: HandedOver,
+}
+
 /// Commits outcomes and cancellations.
 #[async_trait]
 pub trait Commits {
@@ -61,7 +70,18 @@ pub trait Commits {
     ///
     /// Repeating a commit whose outcome is unknown is safe: an attempt that is already stored
     /// under the token is answered as accepted and changes nothing.
-    async fn commit(&self, items: Vec<CommitItem>) -> Result<Vec<CommitAnswer>, StoreError>;
+    ///
+    /// A worker may offer to take what becomes ready: see [`HandedOver`].
+    async fn commit_and_claim(
+        &self,
+        items: Vec<CommitItem>,
+        offer: Option<ClaimRequest>,
+    ) -> Result<Committed, StoreError>;
+
+    /// [`commit_and_claim`](Self::commit_and_claim) without an offer.
+    async fn commit(&self, items: Vec<CommitItem>) -> Result<Vec<CommitAnswer>, StoreError> {
+        Ok(self.commit_and_claim(items, None).await?.answers)
+    }
 
     /// Cancels a run. When `Cancelled` is answered, no step of the run starts any more, no
     /// outcome of one is accepted, and its timers are gone. A run in which a task had failed

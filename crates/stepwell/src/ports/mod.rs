@@ -26,11 +26,11 @@ mod workers;
 use std::sync::Arc;
 
 pub use claims::{
-    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, ParentInput, TaskInputs,
+    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, HandedOver, ParentInput, TaskInputs,
 };
 pub use clock::Clock;
 pub use codec::{Codec, CodecError, JsonCodec};
-pub use commits::{CommitAnswer, CommitItem, Commits, Outcome};
+pub use commits::{CommitAnswer, CommitItem, Commits, Committed, Outcome};
 pub use definitions::{Definitions, StoredDefinition};
 pub use error::StoreError;
 pub use hints::{Hint, HintSender, Hints};
@@ -41,7 +41,9 @@ pub use payload::Payload;
 pub use runs::{RunFilter, RunPage, RunView, Runs};
 pub use spawner::{BoxFuture, Spawner};
 pub(crate) use starts::KnownRun;
-pub use starts::{StartAnswer, StartRequest, Starts};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) use starts::inputs;
+pub use starts::{StartAnswer, StartRequest, Started, Starts};
 pub use tenants::{TenantSettings, TenantView, Tenants};
 pub use timers::{FiredTimers, Timers};
 pub use traffic::Traffic;

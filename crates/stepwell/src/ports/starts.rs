@@ -1,11 +1,16 @@
 //! Starting runs.
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use stepwell_core::code::Code;
 use stepwell_core::decide::RunSeed;
 use stepwell_core::id::RunKey;
 
-use super::{Payload, StoreError};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use super::TaskInputs;
+use super::{ClaimRequest, HandedOver, Payload, StoreError};
 
 /// A run to start.
 #[derive(Clone, Debug)]
@@ -27,6 +32,35 @@ pub enum StartAnswer {
     AlreadyStarted(RunKey),
     /// Nothing was stored.
     Refused(StoreError),
+}
+
+/// What became of requests to start runs.
+#[derive(Clone, Debug, Default)]
+pub struct Started {
+    /// What became of each, in the order of the requests.
+    pub answers: Vec<StartAnswer>,
+    /// What went straight to the worker that offered to take it.
+    pub handed_over: HandedOver,
+}
+
+/// The inputs of runs that are to be started.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn inputs(requests: &[StartRequest]) -> HashMap<RunKey, Payload> {
+    requests.iter().map(|request| (request.seed.key, request.input.clone())).collect()
+}
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+impl HandedOver {
+    /// Tells roots of runs that were just started what they are executed with.
+    pub(crate) fn give_inputs(&mut self, inputs: &HashMap<RunKey, Payload>) {
+        for task in &mut self.tasks {
+            task.inputs = inputs.get(&task.claim.run).map(|input| TaskInputs {
+                input: input.clone(),
+                parents: Vec::new(),
+                failure: None,
+            });
+        }
+    }
 }
 
 /// A run that is stored under the id of a request.
@@ -70,5 +104,16 @@ pub trait Starts {
     /// A run id is unique per tenant. The same id with the same workflow and input finds the
     /// existing run; with another it is refused with `SW0011`. Repeating a request whose outcome
     /// is unknown is safe.
-    async fn start(&self, requests: Vec<StartRequest>) -> Result<Vec<StartAnswer>, StoreError>;
+    ///
+    /// A worker may offer to take the roots: see [`HandedOver`].
+    async fn start_and_claim(
+        &self,
+        requests: Vec<StartRequest>,
+        offer: Option<ClaimRequest>,
+    ) -> Result<Started, StoreError>;
+
+    /// [`start_and_claim`](Self::start_and_claim) without an offer.
+    async fn start(&self, requests: Vec<StartRequest>) -> Result<Vec<StartAnswer>, StoreError> {
+        Ok(self.start_and_claim(requests, None).await?.answers)
+    }
 }

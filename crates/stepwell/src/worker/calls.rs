@@ -1,54 +1,75 @@
-//! Whether a claim is under way, so that claims whose reply was lost can be told from those whose
+//! Which claims are under way, so that those whose reply was lost can be told from those whose
 //! reply is still to come.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard};
 
-/// Counts claim calls. Only the claim loop makes them, one at a time.
+use crate::ports::ClaimRef;
+
+/// Calls that may bring claims, by the salt of their tokens.
 #[derive(Default)]
-pub(super) struct ClaimCalls {
-    n_begun: AtomicU64,
-    n_ended: AtomicU64,
+pub(super) struct ClaimCalls(Mutex<Calls>);
+
+#[derive(Default)]
+struct Calls {
+    open: HashSet<u64>,
+    /// Those that were open at the last [`mark`](ClaimCalls::mark), or have begun since.
+    recent: HashSet<u64>,
 }
 
-/// A moment at which no claim was under way.
-#[derive(Clone, Copy)]
-pub(super) struct Quiet(u64);
-
 impl ClaimCalls {
-    /// A claim is about to be sent.
-    pub(super) fn begin(&self) {
-        self.n_begun.fetch_add(1, Ordering::SeqCst);
+    /// A call is about to be sent.
+    pub(super) fn begin(&self, salt: u64) {
+        let mut calls = self.calls();
+        calls.open.insert(salt);
+        calls.recent.insert(salt);
     }
 
     /// Its reply was taken up, or will never come.
-    pub(super) fn end(&self) {
-        self.n_ended.fetch_add(1, Ordering::SeqCst);
+    pub(super) fn end(&self, salt: u64) {
+        self.calls().open.remove(&salt);
     }
 
-    /// The current moment, if no claim is under way.
-    pub(super) fn quiet(&self) -> Option<Quiet> {
-        let n_begun = self.n_begun.load(Ordering::SeqCst);
-        (self.n_ended.load(Ordering::SeqCst) == n_begun).then_some(Quiet(n_begun))
+    /// Marks the moment before claims are listed.
+    pub(super) fn mark(&self) {
+        let Calls { open, recent } = &mut *self.calls();
+        recent.clone_from(open);
     }
 
-    /// Whether no claim has begun since then.
-    pub(super) fn is_still(&self, quiet: Quiet) -> bool {
-        self.n_begun.load(Ordering::SeqCst) == quiet.0
+    /// Whether the call that brought a claim had ended before the last mark.
+    pub(super) fn is_past(&self, claim: &ClaimRef) -> bool {
+        !self.calls().recent.contains(&claim.token.salt())
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.0.lock().expect("no holder of the lock panics")
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use stepwell_core::id::{Node, RunKey, Token};
+
     use super::*;
 
+    fn claim(salt: u64) -> ClaimRef {
+        ClaimRef { run: RunKey(1), node: Node(0), token: Token::new(7, salt) }
+    }
+
     #[test]
-    fn it_is_quiet_only_while_no_claim_is_under_way() {
+    fn a_claim_is_past_once_its_call_has_ended_before_the_mark() {
         let calls = ClaimCalls::default();
-        let before = calls.quiet().expect("nothing has begun");
-        assert!(calls.is_still(before));
-        calls.begin();
-        assert!(calls.quiet().is_none() && !calls.is_still(before));
-        calls.end();
-        assert!(calls.quiet().is_some() && !calls.is_still(before));
+        calls.begin(1);
+        calls.mark();
+        calls.begin(2);
+        assert!(!calls.is_past(&claim(1)) && !calls.is_past(&claim(2)));
+        calls.end(1);
+        calls.end(2);
+        // Their replies may have been taken up after the claims were listed.
+        assert!(!calls.is_past(&claim(1)) && !calls.is_past(&claim(2)));
+        calls.begin(3);
+        calls.mark();
+        assert!(calls.is_past(&claim(1)) && calls.is_past(&claim(2)));
+        assert!(!calls.is_past(&claim(3)));
     }
 }

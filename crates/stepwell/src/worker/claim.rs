@@ -7,9 +7,10 @@ use std::time::Duration;
 use stepwell_core::id::Node;
 use stepwell_core::time::Timestamp;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::context::TaskNames;
-use super::{TaskArgs, TaskContext, Worker};
+use super::{Handful, TaskArgs, TaskContext, Worker};
 use crate::engine::StepCode;
 use crate::ports::{
     ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Hint, Outcome, Payload, StoreError,
@@ -41,14 +42,15 @@ impl Worker {
         loop {
             let slot = tokio::select! {
                 biased;
-                () = self.stopping.cancelled() => return,
-                slot = Arc::clone(&self.slots).acquire_owned() => slot,
+                () = self.hands.stopping.cancelled() => return,
+                slot = Arc::clone(&self.hands.slots).acquire_owned() => slot,
             };
             let Ok(slot) = slot else { return };
             hints.look(Hint::Ready);
-            self.calls.begin();
             let look = self.look_for_work(slot).await;
-            self.calls.end();
+            if let Ok(look) = &look {
+                self.hands.looked(!matches!(look, Look::Found));
+            }
             match look {
                 Ok(Look::Found) => {
                     n_empty = 0;
@@ -65,8 +67,9 @@ impl Worker {
             n_empty += 1;
             tokio::select! {
                 biased;
-                () = self.stopping.cancelled() => return,
+                () = self.hands.stopping.cancelled() => return,
                 () = hints.given(Hint::Ready) => n_empty = 0,
+                () = self.hands.held.suspect_dropped() => {}
                 () = self.parts.clock.sleep(wait) => {}
             }
         }
@@ -82,46 +85,57 @@ impl Worker {
 
     async fn look_for_work(&self, slot: OwnedSemaphorePermit) -> Result<Look, StoreError> {
         let mut slots = vec![slot];
-        while let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
-            slots.push(slot);
-        }
-        let request = ClaimRequest {
-            worker: self.parts.worker.clone(),
-            tasks_max: slots.len(),
-            suspect: !self.held.holds_suspect(),
-            crash_limit: self.parts.config.crash_limit,
-            salt: self.parts.ids.random(),
-        };
+        slots.extend(self.hands.free_slots(usize::MAX));
+        let request = self.hands.request(slots.len(), !self.hands.held.holds_suspect());
+        let salt = request.salt;
+        self.hands.calls.begin(salt);
+        let look = self.look(request, slots).await;
+        self.hands.calls.end(salt);
+        look
+    }
+
+    async fn look(
+        &self,
+        request: ClaimRequest,
+        slots: Vec<OwnedSemaphorePermit>,
+    ) -> Result<Look, StoreError> {
         let answer = self.parts.store.claim(request).await?;
         self.parts.contact.answered();
         match answer {
             ClaimAnswer::NotRegistered => {
-                let is_back = self.rise_again(&self.held.refs()).await;
+                let is_back = self.rise_again(&self.hands.held.refs()).await;
                 Ok(if is_back { Look::Found } else { Look::Nothing })
             }
             ClaimAnswer::Claimed { tasks, .. } if tasks.is_empty() => Ok(Look::Nothing),
             ClaimAnswer::Claimed { now, tasks } => {
                 let look = if tasks.len() < slots.len() { Look::All } else { Look::Found };
-                self.execute_all(now, tasks, slots).await;
+                let handful = self.hands.take_up(now, tasks, slots);
+                self.execute_all(handful).await;
                 Ok(look)
             }
         }
     }
 
-    /// Reads what the claimed tasks need and starts each in a slot of its own. If that cannot be
-    /// read, the tasks go back.
-    async fn execute_all(
-        &self,
-        now: Timestamp,
-        tasks: Vec<ClaimedTask>,
-        slots: Vec<OwnedSemaphorePermit>,
-    ) {
-        let stops: Vec<_> =
-            tasks.iter().map(|task| self.held.take(task.claim, task.is_suspect)).collect();
-        let lacking = tasks.iter().filter(|task| task.inputs.is_none());
-        let lacking: Vec<ClaimRef> = lacking.map(|task| task.claim).collect();
+    /// Executes what is handed over, until the engine closes.
+    pub(super) async fn hand_over_loop(self, mut given: UnboundedReceiver<Handful>) {
+        loop {
+            let handful = tokio::select! {
+                biased;
+                () = self.parts.closing.cancelled() => return,
+                handful = given.recv() => handful,
+            };
+            let Some(handful) = handful else { return };
+            self.execute_all(handful).await;
+        }
+    }
+
+    /// Reads what the claimed tasks need and starts each in its slot. If that cannot be read, the
+    /// tasks go back.
+    async fn execute_all(&self, Handful { now, tasks }: Handful) {
+        let lacking = tasks.iter().filter(|(task, ..)| task.inputs.is_none());
+        let lacking: Vec<ClaimRef> = lacking.map(|(task, ..)| task.claim).collect();
         let mut read = self.inputs(&lacking).await.into_iter();
-        for ((mut task, stop), slot) in tasks.into_iter().zip(stops).zip(slots) {
+        for (mut task, stop, slot) in tasks {
             let claim = task.claim;
             let missing = || Err(StoreError::Corrupt { what: "a task has no inputs".into() });
             let inputs = match task.inputs.take() {
@@ -138,7 +152,7 @@ impl Worker {
                 Ok(prepared) => prepared,
                 Err(outcome) => {
                     self.commit(claim, outcome).await;
-                    self.held.drop_claim(claim);
+                    self.hands.held.drop_claim(claim);
                     continue;
                 }
             };

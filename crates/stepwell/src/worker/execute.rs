@@ -29,12 +29,14 @@ impl Worker {
     /// slot as soon as this one's outcome is handed in.
     pub(super) async fn attempt(&self, code: StepCode, args: TaskArgs, slot: OwnedSemaphorePermit) {
         let claim = args.context.claim;
+        let n_next = args.context.workflow.n_children(claim.node);
         if let Ended::With(outcome) = self.execute(code, args).await {
-            let handed_in = self.committer.hand_in(CommitItem { claim, outcome }).await;
+            let item = CommitItem { claim, outcome };
+            let handed_in = self.committer.hand_in_before(item, n_next).await;
             drop(slot);
             self.conclude(claim, handed_in).await;
         }
-        self.held.drop_claim(claim);
+        self.hands.held.drop_claim(claim);
     }
 
     /// Commits an outcome.

@@ -21,16 +21,15 @@ impl Worker {
     }
 
     async fn beat(&self) {
-        // Looked at before the claims are listed: what is claimed later is no stray.
-        let quiet = self.calls.quiet();
-        let held = self.held.refs();
+        // Before the claims are listed: what is claimed later is no stray.
+        self.hands.calls.mark();
+        let held = self.hands.held.refs();
         match self.parts.store.heartbeat(&self.parts.worker, &held).await {
             Ok(HeartbeatAnswer::Alive { lost, unknown }) => {
                 self.parts.contact.answered();
-                self.held.lose(&lost);
-                if quiet.is_some_and(|quiet| self.calls.is_still(quiet)) {
-                    self.hand_back_strays(unknown).await;
-                }
+                self.hands.held.lose(&lost);
+                let strays = unknown.into_iter().filter(|claim| self.hands.calls.is_past(claim));
+                self.hand_back_strays(strays.collect()).await;
             }
             Ok(HeartbeatAnswer::Dead) => {
                 self.rise_again(&held).await;
@@ -57,8 +56,8 @@ impl Worker {
     /// The worker was taken for dead: what it held then is somebody else's by now. It may have
     /// claimed anew since. A worker that is stopping does not come back. Says whether it did.
     pub(super) async fn rise_again(&self, held: &[ClaimRef]) -> bool {
-        self.held.lose(held);
-        if self.stopping.is_cancelled() {
+        self.hands.held.lose(held);
+        if self.hands.stopping.is_cancelled() {
             return false;
         }
         tracing::warn!(worker = %self.parts.worker, "taken for dead, registering anew");

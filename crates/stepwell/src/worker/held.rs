@@ -42,6 +42,7 @@ struct Entry {
 pub(crate) struct Held {
     claims: Mutex<BTreeMap<ClaimRef, Entry>>,
     dropped: Notify,
+    suspect_dropped: Notify,
 }
 
 impl Held {
@@ -61,8 +62,16 @@ impl Held {
 
     /// The claim is done with.
     pub(crate) fn drop_claim(&self, claim: ClaimRef) {
-        self.claims().remove(&claim);
+        let dropped = self.claims().remove(&claim);
+        if dropped.is_some_and(|entry| entry.is_suspect) {
+            self.suspect_dropped.notify_one();
+        }
         self.dropped.notify_waiters();
+    }
+
+    /// Waits until a suspect is done with: the next one may be claimed.
+    pub(crate) async fn suspect_dropped(&self) {
+        self.suspect_dropped.notified().await;
     }
 
     pub(crate) fn refs(&self) -> Vec<ClaimRef> {

@@ -4,6 +4,7 @@ mod calls;
 mod claim;
 mod context;
 mod execute;
+mod hands;
 mod heartbeat;
 mod held;
 mod panic;
@@ -11,12 +12,11 @@ mod shutdown;
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
-use calls::ClaimCalls;
 pub(crate) use context::{TaskArgs, TaskContext};
-pub(crate) use held::Held;
+pub(crate) use hands::{Handful, Hands};
 pub use shutdown::StopReport;
 
 use crate::engine::{Committer, Error, Parts, Registry};
@@ -28,12 +28,7 @@ pub(crate) struct Worker {
     pub(crate) parts: Parts,
     pub(crate) registry: Arc<Registry>,
     pub(crate) committer: Committer,
-    pub(crate) held: Arc<Held>,
-    /// One permit per task that may be executed at once.
-    slots: Arc<Semaphore>,
-    calls: Arc<ClaimCalls>,
-    /// Fires when the engine begins to stop: nothing is claimed any more.
-    stopping: CancellationToken,
+    hands: Arc<Hands>,
     /// Fires when the claim loop has ended: nothing can be claimed any more.
     claimed_last: CancellationToken,
 }
@@ -44,29 +39,32 @@ impl Worker {
         parts: Parts,
         registry: Arc<Registry>,
         committer: Committer,
+        (hands, given): (Arc<Hands>, UnboundedReceiver<Handful>),
     ) -> Result<Self, Error> {
-        let slots = Arc::new(Semaphore::new(parts.config.slots));
-        let worker = Self {
-            parts,
-            registry,
-            committer,
-            held: Arc::default(),
-            slots,
-            calls: Arc::default(),
-            stopping: CancellationToken::new(),
-            claimed_last: CancellationToken::new(),
-        };
+        let claimed_last = CancellationToken::new();
+        let worker = Self { parts, registry, committer, hands, claimed_last };
         worker.register().await?;
         let spawner = Arc::clone(&worker.parts.spawner);
         // User code that hogs the runtime must not cost the worker its leases.
         spawner.spawn_apart("heartbeat", Box::pin(worker.clone().heartbeat_loop()));
         spawner.spawn(Box::pin(worker.clone().claim_loop()));
+        spawner.spawn(Box::pin(worker.clone().hand_over_loop(given)));
         Ok(worker)
     }
 
     /// Claims nothing more.
     pub(crate) fn stop_claiming(&self) {
-        self.stopping.cancel();
+        self.hands.stopping.cancel();
+    }
+
+    /// Waits until no task is held.
+    pub(crate) async fn emptied(&self) {
+        self.hands.held.emptied().await;
+    }
+
+    /// Tasks that are held right now.
+    pub(crate) fn n_held(&self) -> usize {
+        self.hands.held.len()
     }
 
     async fn register(&self) -> Result<(), Error> {

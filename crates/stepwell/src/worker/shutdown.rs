@@ -29,15 +29,15 @@ impl Worker {
             () = self.claimed_last.cancelled() => {}
             () = self.parts.clock.sleep(grace.max(UNWIND)) => {}
         }
-        let n_running = self.held.len();
+        let n_running = self.hands.held.len();
         let is_drained = self.wait_for_empty(grace).await;
         if is_drained {
             return StopReport { n_drained: n_running, ..StopReport::default() };
         }
-        let n_left = self.held.len();
-        self.held.hand_back_all();
+        let n_left = self.hands.held.len();
+        self.hands.held.hand_back_all();
         self.wait_for_empty(UNWIND).await;
-        let n_still_running = self.held.len();
+        let n_still_running = self.hands.held.len();
         StopReport {
             n_drained: n_running.saturating_sub(n_left),
             n_handed_back: n_left - n_still_running.min(n_left),
@@ -48,7 +48,7 @@ impl Worker {
     async fn wait_for_empty(&self, span: Duration) -> bool {
         tokio::select! {
             biased;
-            () = self.held.emptied() => true,
+            () = self.hands.held.emptied() => true,
             () = self.parts.clock.sleep(span) => false,
         }
     }

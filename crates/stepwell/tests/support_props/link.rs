@@ -1,5 +1,6 @@
 //! One engine's connection to the watched store, which can be cut and can lose replies.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,15 +10,18 @@ use stepwell::core::id::{DefinitionId, Epoch, Node, RunId, RunKey, Tenant, Worke
 use stepwell::core::run::{RunLog, RunStatus, TaskRow};
 use stepwell::core::workflow::Definition;
 use stepwell::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitAnswer, CommitItem, Commits, Definitions,
-    FiredTimers, HeartbeatAnswer, Hints, Inspection, Lead, Leadership, Payload, ReapRequest,
-    Reaped, RunFilter, RunPage, RunView, Runs, StartAnswer, StartRequest, Starts, Store, StoreDump,
-    StoreError, StoredDefinition, TaskInputs, TenantSettings, TenantView, Tenants, Timers,
-    WorkerRegistration, Workers,
+    ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitItem, Commits, Committed, Definitions,
+    FiredTimers, HandedOver, HeartbeatAnswer, Hints, Inspection, Lead, Leadership, Payload,
+    ReapRequest, Reaped, RunFilter, RunPage, RunView, Runs, StartRequest, Started, Starts, Store,
+    StoreDump, StoreError, StoredDefinition, TaskInputs, TenantSettings, TenantView, Tenants,
+    Timers, WorkerRegistration, Workers,
 };
-use tokio::sync::watch;
+use tokio::sync::Semaphore;
 
 use super::watch::Watch;
+
+/// More replies than any test waits for.
+const MANY: usize = 1 << 30;
 
 type Answer<T> = Result<T, StoreError>;
 
@@ -26,8 +30,16 @@ type Answer<T> = Result<T, StoreError>;
 pub(crate) struct Link {
     pub(crate) watch: Arc<Watch>,
     fault: Arc<Mutex<Fault>>,
-    /// Whether replies to claims come through at once.
-    claims_flow: Arc<watch::Sender<bool>>,
+    /// A permit for every reply that may bring claims and comes through.
+    claims_flow: Arc<Semaphore>,
+    counts: Arc<Counts>,
+}
+
+/// How many tasks came in which way.
+#[derive(Default)]
+struct Counts {
+    claimed: AtomicUsize,
+    handed_over: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -36,12 +48,26 @@ struct Fault {
     is_cut: bool,
     /// So many starts, claims and commits take effect, but their replies are lost (FB1).
     n_replies_lost: u32,
+    /// Nothing is handed over; everything waits to be claimed.
+    refuses_offers: bool,
 }
 
 impl Link {
     pub(crate) fn new(watch: &Arc<Watch>) -> Self {
-        let claims_flow = Arc::new(watch::channel(true).0);
-        Self { watch: Arc::clone(watch), fault: Arc::default(), claims_flow }
+        let claims_flow = Arc::new(Semaphore::new(MANY));
+        let (fault, counts) = (Arc::default(), Arc::default());
+        Self { watch: Arc::clone(watch), fault, claims_flow, counts }
+    }
+
+    /// How many tasks were claimed, and how many were handed over.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let Counts { claimed, handed_over } = &*self.counts;
+        (claimed.load(Ordering::Relaxed), handed_over.load(Ordering::Relaxed))
+    }
+
+    /// From now on nothing is handed over.
+    pub(crate) fn refuse_offers(&self) {
+        self.fault.lock().expect("no holder of the lock panics").refuses_offers = true;
     }
 
     pub(crate) fn cut(&self) {
@@ -56,13 +82,18 @@ impl Link {
         self.fault.lock().expect("no holder of the lock panics").n_replies_lost = n;
     }
 
-    /// From now on claims take effect, but their replies are still to come.
+    /// From now on claims and hand-overs take effect, but their replies are still to come.
     pub(crate) fn hold_claims(&self) {
-        self.claims_flow.send_replace(false);
+        self.claims_flow.forget_permits(MANY);
     }
 
     pub(crate) fn let_claims_go(&self) {
-        self.claims_flow.send_replace(true);
+        self.claims_flow.add_permits(MANY - self.claims_flow.available_permits());
+    }
+
+    /// Lets the first reply through that was held.
+    pub(crate) fn let_one_claim_go(&self) {
+        self.claims_flow.add_permits(1);
     }
 
     fn reach(&self, operation: &'static str) -> Answer<&stepwell::MemoryStore> {
@@ -82,6 +113,32 @@ impl Link {
         Ok(answer)
     }
 
+    /// An offer, if nothing waits for the worker that makes it.
+    fn idle(&self, offer: Option<ClaimRequest>) -> Option<ClaimRequest> {
+        let refuses = self.fault.lock().expect("no holder of the lock panics").refuses_offers;
+        offer.filter(|offer| !refuses && !self.watch.anything_waits(&offer.worker))
+    }
+
+    /// Hands over what became ready, by a claim of its own: so the watch sees where it stood.
+    async fn hand_over(&self, offer: Option<ClaimRequest>) -> Answer<HandedOver> {
+        let Some(offer) = offer else { return Ok(HandedOver::default()) };
+        let ClaimAnswer::Claimed { now, tasks } = self.watch.store.claim(offer.clone()).await?
+        else {
+            return Ok(HandedOver::default());
+        };
+        self.watch.claimed(&offer, &tasks);
+        self.counts.handed_over.fetch_add(tasks.len(), Ordering::Relaxed);
+        if !tasks.is_empty() {
+            self.flow().await;
+        }
+        Ok(HandedOver { now, tasks })
+    }
+
+    /// Waits until replies that bring claims come through.
+    async fn flow(&self) {
+        self.claims_flow.acquire().await.expect("it is never closed").forget();
+    }
+
     fn changed<T>(&self, answer: T) -> T {
         self.watch.changed();
         answer
@@ -96,10 +153,16 @@ impl Store for Link {
 
 #[async_trait]
 impl Starts for Link {
-    async fn start(&self, requests: Vec<StartRequest>) -> Answer<Vec<StartAnswer>> {
+    async fn start_and_claim(
+        &self,
+        requests: Vec<StartRequest>,
+        offer: Option<ClaimRequest>,
+    ) -> Answer<Started> {
+        let offer = self.idle(offer);
         let answers = self.reach("start")?.start(requests).await?;
         self.watch.changed();
-        self.reply("start", answers)
+        let started = Started { answers, handed_over: self.hand_over(offer).await? };
+        self.reply("start", started)
     }
 }
 
@@ -109,10 +172,14 @@ impl Claims for Link {
         let answer = self.reach("claim")?.claim(request.clone()).await?;
         if let ClaimAnswer::Claimed { tasks, .. } = &answer {
             self.watch.claimed(&request, tasks);
+            self.counts.claimed.fetch_add(tasks.len(), Ordering::Relaxed);
         }
-        let mut flow = self.claims_flow.subscribe();
-        flow.wait_for(|flows| *flows).await.expect("the link holds the sender");
-        self.reply("claim", answer)
+        self.flow().await;
+        match &answer {
+            // It took no effect.
+            ClaimAnswer::Claimed { tasks, .. } if tasks.is_empty() => Ok(answer),
+            _ => self.reply("claim", answer),
+        }
     }
 
     async fn inputs(&self, claims: &[ClaimRef]) -> Answer<Vec<TaskInputs>> {
@@ -126,10 +193,16 @@ impl Claims for Link {
 
 #[async_trait]
 impl Commits for Link {
-    async fn commit(&self, items: Vec<CommitItem>) -> Answer<Vec<CommitAnswer>> {
+    async fn commit_and_claim(
+        &self,
+        items: Vec<CommitItem>,
+        offer: Option<ClaimRequest>,
+    ) -> Answer<Committed> {
+        let offer = self.idle(offer);
         let answers = self.reach("commit")?.commit(items.clone()).await?;
         self.watch.committed(&items, &answers);
-        self.reply("commit", answers)
+        let committed = Committed { answers, handed_over: self.hand_over(offer).await? };
+        self.reply("commit", committed)
     }
 
     async fn cancel(&self, run: RunKey) -> Answer<Option<CancelAnswer>> {

@@ -141,6 +141,18 @@ impl Watch {
         self.changed();
     }
 
+    /// Whether anything is ready in the queues of a worker.
+    pub(crate) fn anything_waits(&self, worker: &WorkerId) -> bool {
+        let dump = self.dump();
+        let notes = self.notes();
+        let Some(served) = notes.served.get(worker) else { return true };
+        let waits = |place: &TaskPlace| match place {
+            TaskPlace::Ready(queue, _) => served.queues.contains(queue),
+            _ => false,
+        };
+        dump.places.values().any(waits)
+    }
+
     /// A worker was handed tasks.
     pub(crate) fn claimed(&self, request: &ClaimRequest, tasks: &[ClaimedTask]) {
         let mut notes = self.notes();

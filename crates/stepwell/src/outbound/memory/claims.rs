@@ -10,7 +10,8 @@ use super::runs::output;
 use super::tables::{RunBook, Tables};
 use super::{MemoryStore, corrupt};
 use crate::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, ParentInput, StoreError, TaskInputs,
+    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, HandedOver, ParentInput, StoreError,
+    TaskInputs,
 };
 
 #[async_trait]
@@ -22,6 +23,32 @@ impl Claims for MemoryStore {
     async fn inputs(&self, claims: &[ClaimRef]) -> Result<Vec<TaskInputs>, StoreError> {
         self.transact(|tables| claims.iter().map(|claim| inputs(tables, claim)).collect())
     }
+}
+
+/// Does some work, and hands what becomes ready by it to the worker that offers to take it, unless
+/// something waits for that worker already.
+pub(super) fn hand_over<T>(
+    tables: &mut Tables,
+    offer: Option<&ClaimRequest>,
+    work: impl FnOnce(&mut Tables) -> Result<T, StoreError>,
+) -> Result<(T, HandedOver), StoreError> {
+    let offer = offer.filter(|offer| !anything_waits(tables, &offer.worker));
+    let answer = work(tables)?;
+    let Some(offer) = offer.filter(|_| tables.line.n_joined > 0) else {
+        return Ok((answer, HandedOver::default()));
+    };
+    let handed_over = match claim(tables, offer)? {
+        ClaimAnswer::Claimed { now, tasks } => HandedOver { now, tasks },
+        ClaimAnswer::NotRegistered => HandedOver::default(),
+    };
+    tables.line.n_joined -= handed_over.tasks.len();
+    Ok((answer, handed_over))
+}
+
+/// Whether anything is ready in the queues of a worker, whoever may take it.
+fn anything_waits(tables: &Tables, worker: &WorkerId) -> bool {
+    let Some(worker) = tables.workers.get(worker) else { return false };
+    tables.line.lanes.keys().any(|lane| worker.queues.contains(&lane.queue))
 }
 
 fn claim(tables: &mut Tables, request: &ClaimRequest) -> Result<ClaimAnswer, StoreError> {

@@ -4,13 +4,25 @@ use stepwell_core::id::RunKey;
 use stepwell_core::run::RunImage;
 
 use super::MemoryStore;
+use super::claims::hand_over;
 use super::tables::{Tables, load_open};
-use crate::ports::{ClaimRef, CommitAnswer, CommitItem, Commits, Hint, Outcome, StoreError};
+use crate::ports::{
+    ClaimRef, ClaimRequest, CommitAnswer, CommitItem, Commits, Committed, Hint, Outcome, StoreError,
+};
 
 #[async_trait]
 impl Commits for MemoryStore {
-    async fn commit(&self, items: Vec<CommitItem>) -> Result<Vec<CommitAnswer>, StoreError> {
-        self.transact(|tables| items.into_iter().map(|item| commit(tables, item)).collect())
+    async fn commit_and_claim(
+        &self,
+        items: Vec<CommitItem>,
+        offer: Option<ClaimRequest>,
+    ) -> Result<Committed, StoreError> {
+        let (answers, handed_over) = self.transact(|tables| {
+            hand_over(tables, offer.as_ref(), |tables| {
+                items.into_iter().map(|item| commit(tables, item)).collect()
+            })
+        })?;
+        Ok(Committed { answers, handed_over })
     }
 
     async fn cancel(&self, run: RunKey) -> Result<Option<CancelAnswer>, StoreError> {

@@ -67,6 +67,8 @@ pub(super) struct Line {
     parked: BTreeMap<Lot, BTreeMap<u64, Queued>>,
     served: BTreeSet<Lot>,
     last_number: u64,
+    /// Tasks that joined a queue in this transaction and were not handed over.
+    pub(super) n_joined: usize,
 }
 
 impl TenantEntry {
@@ -151,6 +153,7 @@ impl Line {
     fn admit(&mut self, number: u64, task: Queued) {
         let frontier = self.frontiers.get(&task.queue);
         let Some(tenant) = self.tenants.get_mut(&task.tenant) else { return };
+        self.n_joined += 1;
         let weight = tenant.settings(self.defaults).weight;
         let group = tenant.group;
         let standing = tenant.standings.entry(task.queue.clone()).or_default();

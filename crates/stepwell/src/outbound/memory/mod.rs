@@ -20,7 +20,7 @@ mod workers;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::ports::{Clock, HintSender, Hints, Store, StoreError};
+use crate::ports::{Clock, Hint, HintSender, Hints, Store, StoreError};
 use tables::Tables;
 
 /// A store in memory. Clones share one store.
@@ -43,7 +43,11 @@ impl MemoryStore {
     fn transact<T>(&self, work: impl FnOnce(&mut Tables) -> T) -> T {
         let mut tables = self.lock();
         tables.now = tables.now.max(self.clock.now());
+        tables.line.n_joined = 0;
         let answer = work(&mut tables);
+        if tables.line.n_joined > 0 {
+            tables.earn(Hint::Ready);
+        }
         let earned = std::mem::take(&mut tables.earned_hints);
         drop(tables);
         for hint in earned {

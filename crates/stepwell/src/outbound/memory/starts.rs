@@ -2,17 +2,27 @@ use async_trait::async_trait;
 use stepwell_core::code::Code;
 use stepwell_core::decide;
 
+use super::claims::hand_over;
 use super::tables::{RunBook, Tables};
 use super::{MemoryStore, corrupt};
-use crate::ports::{KnownRun, StartAnswer, StartRequest, Starts, StoreError};
+use crate::ports::{
+    ClaimRequest, KnownRun, StartAnswer, StartRequest, Started, Starts, StoreError,
+};
 
 #[async_trait]
 impl Starts for MemoryStore {
-    async fn start(&self, requests: Vec<StartRequest>) -> Result<Vec<StartAnswer>, StoreError> {
-        Ok(self.transact(|tables| {
-            let answer = |request| start(tables, request).unwrap_or_else(StartAnswer::Refused);
-            requests.into_iter().map(answer).collect()
-        }))
+    async fn start_and_claim(
+        &self,
+        requests: Vec<StartRequest>,
+        offer: Option<ClaimRequest>,
+    ) -> Result<Started, StoreError> {
+        let (answers, handed_over) = self.transact(|tables| {
+            hand_over(tables, offer.as_ref(), |tables| {
+                let answer = |request| start(tables, request).unwrap_or_else(StartAnswer::Refused);
+                Ok(requests.into_iter().map(answer).collect())
+            })
+        })?;
+        Ok(Started { answers, handed_over })
     }
 }
 

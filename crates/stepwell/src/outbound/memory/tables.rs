@@ -166,12 +166,7 @@ impl Tables {
     }
 
     fn earn_hints(&mut self, changes: &Changes) {
-        let earned = [
-            // A freed slot may have let a held-back task in.
-            (!changes.enqueued.is_empty() || !changes.claims_ended.is_empty(), Hint::Ready),
-            (!changes.timers.is_empty(), Hint::Timers),
-            (changes.run_ended, Hint::Ended),
-        ];
+        let earned = [(!changes.timers.is_empty(), Hint::Timers), (changes.run_ended, Hint::Ended)];
         for (is_earned, hint) in earned {
             if is_earned {
                 self.earn(hint);

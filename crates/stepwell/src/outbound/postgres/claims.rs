@@ -1,9 +1,9 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use stepwell_core::decide::is_suspect;
-use stepwell_core::fair::Position;
+use stepwell_core::fair::{Position, take_turns};
 use stepwell_core::id::{DefinitionId, Node, RunKey, Token, WorkerId};
 use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
@@ -40,10 +40,10 @@ const ASKERS_MAX: usize = 1_000;
 /// The worker that asks.
 #[derive(Clone)]
 pub(super) struct Asking {
-    no: i64,
-    queues: Vec<String>,
-    next_turn: usize,
-    definitions: Vec<i32>,
+    pub(super) no: i64,
+    pub(super) queues: Vec<String>,
+    pub(super) next_turn: usize,
+    pub(super) definitions: Vec<i32>,
 }
 
 /// A ready task that may be claimed.
@@ -129,6 +129,17 @@ impl PostgresStore {
 }
 
 impl Asking {
+    /// As a row begins: number, queues, whose turn it is, definitions.
+    pub(super) fn of(row: &Row) -> Result<Self, StoreError> {
+        let next_turn: i32 = row.try_get(2)?;
+        Ok(Self {
+            no: row.try_get(0)?,
+            queues: row.try_get(1)?,
+            next_turn: usize::try_from(next_turn).unwrap_or_default(),
+            definitions: row.try_get(3)?,
+        })
+    }
+
     /// Whether it is registered as it was, whatever its turn is.
     fn is_same(&self, other: &Self) -> bool {
         (self.no, &self.queues, &self.definitions) == (other.no, &other.queues, &other.definitions)
@@ -148,13 +159,7 @@ async fn find_worker(
 ) -> Result<Option<Found>, StoreError> {
     let row = transaction.one(statements::FIND_WORKER, &[&request.worker.as_str()]).await?;
     let Some(row) = row else { return Ok(None) };
-    let next_turn: i32 = row.try_get(2)?;
-    let asking = Asking {
-        no: row.try_get(0)?,
-        queues: row.try_get(1)?,
-        next_turn: usize::try_from(next_turn).unwrap_or_default(),
-        definitions: row.try_get(3)?,
-    };
+    let asking = Asking::of(&row)?;
     let fence = Token::new(unsigned(&row, 5)?, request.salt);
     Ok(Some(Found { asking, now: row.try_get(4)?, fence }))
 }
@@ -172,26 +177,14 @@ async fn lines(
 
 /// Chooses ready tasks in fair order, taking turns between queues, with at most one suspect.
 fn choose(asking: &Asking, lines: Vec<Vec<Candidate>>, request: &ClaimRequest) -> Chosen {
-    let n_queues = asking.queues.len().max(1);
-    let mut lines: VecDeque<(usize, VecDeque<Candidate>)> =
-        lines.into_iter().map(VecDeque::from).enumerate().collect();
-    lines.rotate_left(asking.next_turn % n_queues);
-    let (mut chosen, mut suspect) = (Chosen::default(), request.suspect);
-    while chosen.tasks.len() < request.tasks_max {
-        let Some((turn, mut line)) = lines.pop_front() else { break };
-        let taken = loop {
-            match line.pop_front() {
-                Some(task) if is_suspect(task.losses, request.crash_limit) && !suspect => {}
-                taken => break taken,
-            }
-        };
-        let Some(task) = taken else { continue };
-        suspect &= !is_suspect(task.losses, request.crash_limit);
+    let is_suspect = |task: &Candidate| is_suspect(task.losses, request.crash_limit);
+    let (first, n) = (asking.next_turn, request.tasks_max);
+    let mut chosen = Chosen::default();
+    for (turn, task) in take_turns(lines, first, n, request.suspect, is_suspect) {
         let frontier = chosen.frontiers.entry(asking.queues[turn].clone()).or_default();
         *frontier = task.position.max(*frontier);
         chosen.tasks.push(task);
         chosen.served_last = Some(turn);
-        lines.push_back((turn, line));
     }
     chosen
 }

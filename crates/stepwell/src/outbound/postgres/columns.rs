@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use stepwell_core::id::{Node, RunKey, WorkerId};
 use stepwell_core::run::{AttemptRow, Phase, TaskRow};
 use stepwell_core::time::Timestamp;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use super::hand_over::Holder;
 use super::rows::{int, int32, json, key, token};
 use super::statements;
 use super::transaction::{Params, Transaction, first_error};
@@ -37,17 +39,20 @@ impl Transaction {
         &self,
         written: &[Written],
         are_fresh: bool,
+        holder: Holder,
     ) -> Result<(), StoreError> {
         let touched = written.iter().flat_map(Written::touched);
         if are_fresh {
-            return self.write_tasks(statements::INSERT_TASKS, &touched.collect::<Vec<_>>()).await;
+            return self
+                .write_tasks(statements::INSERT_TASKS, &touched.collect::<Vec<_>>(), Some(holder))
+                .await;
         }
         let (inserted, known): (Vec<_>, Vec<_>) =
             touched.partition(|(_, task)| task.node == Node::ON_FAILURE);
         let answers = tokio::join!(
             biased;
-            self.write_tasks(statements::UPSERT_TASKS, &inserted),
-            self.write_tasks(statements::UPDATE_TASKS, &known),
+            self.write_tasks(statements::UPSERT_TASKS, &inserted, None),
+            self.write_tasks(statements::UPDATE_TASKS, &known, Some(holder)),
         );
         first_error(answers.into())
     }
@@ -92,6 +97,7 @@ impl Transaction {
         &self,
         sql: &'static str,
         tasks: &[(RunKey, &TaskRow)],
+        holder: Option<Holder>,
     ) -> Result<(), StoreError> {
         if tasks.is_empty() {
             return Ok(());
@@ -107,23 +113,24 @@ impl Transaction {
         let losses: Vec<i32> = rows().map(|task| int32(task.losses)).collect();
         let queued_logged: Vec<bool> = rows().map(|task| task.queued_logged).collect();
         let (queued_at, due_at): (Vec<Option<i64>>, Vec<Option<i64>>) = rows().map(times).unzip();
-        self.run(
-            sql,
-            &[
-                &runs,
-                &nodes,
-                &state,
-                &n_unmet,
-                &n_skipped,
-                &attempt,
-                &failures,
-                &losses,
-                &queued_logged,
-                &queued_at,
-                &due_at,
-            ],
-        )
-        .await
+        let mut params: Vec<&(dyn ToSql + Sync)> = vec![
+            &runs,
+            &nodes,
+            &state,
+            &n_unmet,
+            &n_skipped,
+            &attempt,
+            &failures,
+            &losses,
+            &queued_logged,
+            &queued_at,
+            &due_at,
+        ];
+        let Holder { worker, token, started_at } = holder.unwrap_or_default();
+        if holder.is_some() {
+            params.extend::<[&(dyn ToSql + Sync); 3]>([&worker, &token, &started_at]);
+        }
+        self.run(sql, &params).await
     }
 
     pub(super) async fn write_attempts(

@@ -8,18 +8,24 @@ use uuid::Uuid;
 
 use super::batch::{Accepted, Decided, Happened, Happenings};
 use super::error::conflict;
+use super::hand_over::Hands;
 use super::rows::{self, int32, key, node, read_token, run_key, token};
 use super::transaction::Transaction;
 use super::write::{Payloads, Written};
 use super::{PostgresStore, Role, statements};
 use crate::ports::{
-    ClaimRef, CommitAnswer, CommitItem, Commits, Hint, Outcome, Payload, StoreError,
+    ClaimRef, ClaimRequest, CommitAnswer, CommitItem, Commits, Committed, Hint, Outcome, Payload,
+    StoreError,
 };
 
 #[async_trait]
 impl Commits for PostgresStore {
-    async fn commit(&self, items: Vec<CommitItem>) -> Result<Vec<CommitAnswer>, StoreError> {
-        self.with_retries(|| self.commit_once(&items)).await
+    async fn commit_and_claim(
+        &self,
+        items: Vec<CommitItem>,
+        offer: Option<ClaimRequest>,
+    ) -> Result<Committed, StoreError> {
+        self.with_retries(|| self.commit_once(&items, offer.as_ref())).await
     }
 
     async fn cancel(&self, run: RunKey) -> Result<Option<CancelAnswer>, StoreError> {
@@ -28,7 +34,11 @@ impl Commits for PostgresStore {
 }
 
 impl PostgresStore {
-    async fn commit_once(&self, items: &[CommitItem]) -> Result<Vec<CommitAnswer>, StoreError> {
+    async fn commit_once(
+        &self,
+        items: &[CommitItem],
+        offer: Option<&ClaimRequest>,
+    ) -> Result<Committed, StoreError> {
         let mut happenings = Happenings::new();
         for item in items {
             let happened = Happened {
@@ -39,7 +49,7 @@ impl PostgresStore {
             happenings.entry(item.claim.run).or_default().push(happened);
         }
         let mut transaction = self.take(Role::Work).await?;
-        let answer = commit(&mut transaction, items, happenings).await;
+        let answer = commit(&mut transaction, items, happenings, offer).await;
         self.conclude(transaction, answer).await
     }
 
@@ -58,8 +68,10 @@ async fn commit(
     transaction: &mut Transaction,
     items: &[CommitItem],
     happenings: Happenings,
-) -> Result<Vec<CommitAnswer>, StoreError> {
-    let Decided { accepted, written, line } = decide(transaction, happenings).await?;
+    offer: Option<&ClaimRequest>,
+) -> Result<Committed, StoreError> {
+    let (decided, hands) = decide(transaction, happenings, offer).await?;
+    let Decided { accepted, written, line } = decided;
     // A claim may stand twice in a batch: its first item counted, the others are answered as
     // those of a repeated commit are.
     let (first, repeated) = first_of_claims(items);
@@ -75,7 +87,8 @@ async fn commit(
         transaction.earn(Hint::Claims);
     }
     let outputs = outputs(&first, &accepted);
-    transaction.write(written, line, Payloads::Outputs(&outputs), true).await?;
+    let payloads = Payloads::Outputs(&outputs);
+    let handed_over = transaction.write_and_hand_over(written, line, payloads, true, hands).await?;
     let mut seen = BTreeSet::new();
     let answer = |item: &CommitItem| {
         let is_now = seen.insert(item.claim) && accepted.contains(&fenced(item.claim));
@@ -86,15 +99,16 @@ async fn commit(
             None => CommitAnswer::NotMine,
         }
     };
-    Ok(items.iter().map(answer).collect())
+    Ok(Committed { answers: items.iter().map(answer).collect(), handed_over })
 }
 
 /// Opens the transaction, locks the runs, reads what is needed and decides. If this process
 /// remembers the runs, all of that is asked for in one go.
-async fn decide(
+async fn decide<'o>(
     transaction: &mut Transaction,
     happenings: Happenings,
-) -> Result<Decided, StoreError> {
+    offer: Option<&'o ClaimRequest>,
+) -> Result<(Decided, Option<Hands<'o>>), StoreError> {
     let keys: Vec<RunKey> = happenings.keys().copied().collect();
     let guess = transaction.guess(&happenings);
     let gathered = async {
@@ -103,13 +117,14 @@ async fn decide(
             None => Ok(None),
         }
     };
-    let (now, runs, gathered) = tokio::join!(
+    let (now, hands, runs, gathered) = tokio::join!(
         biased;
         transaction.open_in_service(),
+        transaction.idle(offer),
         transaction.lock_runs(&keys),
         gathered,
     );
-    let (now, runs, gathered) = (now?, runs?, gathered?);
+    let (now, hands, runs, gathered) = (now?, hands?, runs?, gathered?);
     transaction.now = now;
     let gathered = if let Some(gathered) = gathered {
         gathered
@@ -121,7 +136,7 @@ async fn decide(
         transaction.known().forget_runs();
         return Err(conflict("runs are not what they were"));
     }
-    transaction.decide(runs, gathered, happenings).await
+    Ok((transaction.decide(runs, gathered, happenings).await?, hands))
 }
 
 /// A claim as [`Accepted`] lists it.

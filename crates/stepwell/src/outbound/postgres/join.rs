@@ -11,6 +11,7 @@ use stepwell_core::id::Queue;
 use tokio_postgres::Row;
 
 use super::error::conflict;
+use super::hand_over::{Hands, Taken};
 use super::limits::Room;
 use super::line::{Queued, Slots, Standings, places};
 use super::rows::{count, int32, name, unsigned};
@@ -37,6 +38,15 @@ pub(super) struct Placed {
     unserved: Vec<Queued>,
     slots: Slots,
     standings: Standings,
+    /// What goes straight to a worker instead.
+    pub(super) taken: Taken,
+}
+
+impl Placed {
+    /// Whether any of them is left in a queue, for somebody to claim.
+    pub(super) fn leaves_any(&self) -> bool {
+        !self.served.is_empty()
+    }
 }
 
 impl Line {
@@ -65,9 +75,9 @@ impl Line {
         Ok(())
     }
 
-    /// Gives tasks their places; those that nobody serves will be parked. `None` if the line was
-    /// not looked at for all of them.
-    pub(super) fn place(mut self, tasks: &[Queued]) -> Option<Placed> {
+    /// Gives tasks their places; those that nobody serves will be parked, and those that an idle
+    /// worker takes leave at once. `None` if the line was not looked at for all of them.
+    pub(super) fn place(mut self, tasks: &[Queued], hands: Option<&Hands<'_>>) -> Option<Placed> {
         let is_known =
             |task: &Queued| self.standings.contains_key(&(task.group, task.queue.clone()));
         if tasks.len() > self.numbers.len() || !tasks.iter().all(is_known) {
@@ -80,12 +90,13 @@ impl Line {
         let is_served = |task: &Queued| {
             self.served.contains(&(task.queue.as_str().to_owned(), task.definition.0))
         };
-        let (served, unserved): (Vec<_>, Vec<_>) = tasks.into_iter().partition(is_served);
+        let (mut served, unserved): (Vec<_>, Vec<_>) = tasks.into_iter().partition(is_served);
         let room = Room::without_limits(self.tenants);
-        let slots = Slots::of(&served, &room, &mut self.standings, &self.frontiers);
+        let mut slots = Slots::of(&served, &room, &mut self.standings, &self.frontiers);
         let taken: BTreeSet<(u32, Queue)> = places(&served).into_iter().collect();
         self.standings.retain(|place, _| taken.contains(place));
-        Some(Placed { served, unserved, slots, standings: self.standings })
+        let taken = hands.map(|hands| hands.take(&mut served, &mut slots)).unwrap_or_default();
+        Some(Placed { served, unserved, slots, standings: self.standings, taken })
     }
 }
 

@@ -9,6 +9,7 @@ use stepwell_core::id::{DefinitionId, Node, Queue, RunKey};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::known::RunFacts;
 use super::limits::Room;
 use super::rows::{count, int, int32, key, name, node, run_key, unsigned};
 use super::statements;
@@ -47,8 +48,8 @@ pub(super) type Standings = BTreeMap<(u32, Queue), Option<Position>>;
 /// Positions of tasks in their queues, and the keys they are ordered by.
 #[derive(Default)]
 pub(super) struct Slots {
-    orders: Vec<i64>,
-    positions: Vec<i64>,
+    pub(super) orders: Vec<i64>,
+    pub(super) positions: Vec<i64>,
 }
 
 impl Slots {
@@ -72,6 +73,21 @@ impl Slots {
             slots.orders.push(int(order_key(position, Group(task.group)).0));
         }
         slots
+    }
+
+    /// Keeps those of some tasks, by their index.
+    pub(super) fn retain(&mut self, stays: impl Fn(usize) -> bool) {
+        for column in [&mut self.orders, &mut self.positions] {
+            let mut ix = 0..;
+            column.retain(|_| ix.next().is_some_and(&stays));
+        }
+    }
+}
+
+impl Queued {
+    /// What is known of its run.
+    pub(super) fn facts(&self) -> RunFacts {
+        RunFacts { definition: self.definition, group: self.group }
     }
 }
 

@@ -11,6 +11,7 @@ mod commits;
 mod connect;
 mod definitions;
 mod error;
+mod hand_over;
 mod inputs;
 mod inspection;
 mod join;

@@ -11,19 +11,25 @@ use stepwell_core::workflow::Definition;
 use uuid::Uuid;
 
 use super::error::{conflict, is_conflict};
+use super::hand_over::Hands;
 use super::join::{Line, Places};
 use super::rows::{self, StoredRun, count, int, int32, key, name};
 use super::transaction::{Params, Transaction};
 use super::write::{Payloads, Written};
 use super::{PostgresStore, Role, statements};
 use crate::ports::{
-    KnownRun, Payload, StartAnswer, StartRequest, Starts, StoreError, StoredDefinition,
+    ClaimRequest, KnownRun, Payload, StartAnswer, StartRequest, Started, Starts, StoreError,
+    StoredDefinition,
 };
 
 #[async_trait]
 impl Starts for PostgresStore {
-    async fn start(&self, requests: Vec<StartRequest>) -> Result<Vec<StartAnswer>, StoreError> {
-        self.with_retries(|| self.start_once(&requests)).await
+    async fn start_and_claim(
+        &self,
+        requests: Vec<StartRequest>,
+        offer: Option<ClaimRequest>,
+    ) -> Result<Started, StoreError> {
+        self.with_retries(|| self.start_once(&requests, offer.as_ref())).await
     }
 }
 
@@ -80,7 +86,11 @@ impl PostgresStore {
         Ok(definitions)
     }
 
-    async fn start_once(&self, requests: &[StartRequest]) -> Result<Vec<StartAnswer>, StoreError> {
+    async fn start_once(
+        &self,
+        requests: &[StartRequest],
+        offer: Option<&ClaimRequest>,
+    ) -> Result<Started, StoreError> {
         // In the order of their appearance, by which new ones are numbered.
         let mut seen = HashSet::new();
         let tenants = requests.iter().map(|r| &r.seed.tenant).filter(|tenant| seen.insert(*tenant));
@@ -88,7 +98,8 @@ impl PostgresStore {
         let groups = self.groups(&tenants).await?;
         let definitions = self.definitions_of(requests).await?;
         let mut transaction = self.take(Role::Work).await?;
-        let answers = start(&mut transaction, requests, &groups, &definitions).await;
+        let fresh = Fresh::of(requests, &groups, &definitions);
+        let answers = start(&mut transaction, requests, &fresh, &definitions, offer).await;
         if answers.as_ref().is_err_and(is_conflict) {
             self.shared.known().forget_tenants();
         }
@@ -100,11 +111,11 @@ impl PostgresStore {
 async fn start(
     transaction: &mut Transaction,
     requests: &[StartRequest],
-    groups: &HashMap<Tenant, u32>,
+    fresh: &Fresh<'_>,
     definitions: &BTreeMap<DefinitionId, Arc<StoredDefinition>>,
-) -> Result<Vec<StartAnswer>, StoreError> {
-    let fresh = Fresh::of(requests, groups, definitions);
-    let inserted = fresh.insert(transaction).await?;
+    offer: Option<&ClaimRequest>,
+) -> Result<Started, StoreError> {
+    let (inserted, hands) = fresh.insert(transaction, offer).await?;
     let known = known_runs(transaction, requests, &inserted.keys).await?;
     let mut answers = Vec::with_capacity(requests.len());
     for request in requests {
@@ -117,8 +128,9 @@ async fn start(
         });
     }
     let (written, inputs) = fresh.written(transaction.now, &inserted.keys);
-    transaction.write(written, inserted.line, Payloads::Inputs(&inputs), true).await?;
-    Ok(answers)
+    let (line, payloads) = (inserted.line, Payloads::Inputs(&inputs));
+    let handed_over = transaction.write_and_hand_over(written, line, payloads, true, hands).await?;
+    Ok(Started { answers, handed_over })
 }
 
 async fn read_groups(
@@ -160,7 +172,11 @@ impl<'r> Fresh<'r> {
 
     /// Opens the transaction, inserts runs whose ids are free, and looks at the line that their
     /// tasks will join.
-    async fn insert(&self, transaction: &mut Transaction) -> Result<Inserted, StoreError> {
+    async fn insert<'o>(
+        &self,
+        transaction: &mut Transaction,
+        offer: Option<&'o ClaimRequest>,
+    ) -> Result<(Inserted, Option<Hands<'o>>), StoreError> {
         let seeds = || self.0.iter().map(|(request, ..)| &request.seed);
         let keys: Vec<Uuid> = seeds().map(|seed| key(seed.key)).collect();
         let group_ids: Vec<i32> = self.0.iter().map(|(_, group, _)| int32(*group)).collect();
@@ -182,9 +198,10 @@ impl<'r> Fresh<'r> {
         let now = transaction.now.as_micros();
         let params: Params<'_> =
             &[&keys, &group_ids, &ids, &numbers, &n_open, &next_event, &digests, &now];
-        let (named, inserted, line) = tokio::join!(
+        let (named, hands, inserted, line) = tokio::join!(
             biased;
             transaction.read_tenant_names(&groups),
+            transaction.idle(offer),
             self.insert_runs(transaction, params),
             transaction.look_if_simple(&groups, &places),
         );
@@ -196,7 +213,7 @@ impl<'r> Fresh<'r> {
             // Another database answers than the one they were read from, or one restored.
             return Err(conflict("tenants have other groups by now"));
         }
-        Ok(Inserted { keys: inserted?, line: line? })
+        Ok((Inserted { keys: inserted?, line: line? }, hands?))
     }
 
     /// Inserts runs and gives the keys of those whose ids were free. As long as all are, the

@@ -21,6 +21,7 @@ pub(super) const DUMP_RUNS: &str = include_str!("sql/dump_runs.sql");
 pub(super) const DUMP_TASKS: &str = include_str!("sql/dump_tasks.sql");
 pub(super) const END_CLAIMS: &str = include_str!("sql/end_claims.sql");
 pub(super) const FIND_ATTEMPTS: &str = include_str!("sql/find_attempts.sql");
+pub(super) const FIND_IDLE_WORKER: &str = include_str!("sql/find_idle_worker.sql");
 pub(super) const FIND_RUNS: &str = include_str!("sql/find_runs.sql");
 pub(super) const FIND_WORKER: &str = include_str!("sql/find_worker.sql");
 pub(super) const FIRST_READY: &str = include_str!("sql/first_ready.sql");
@@ -29,6 +30,7 @@ pub(super) const FORGET_PARKED: &str = include_str!("sql/forget_parked.sql");
 pub(super) const FORGET_THROTTLED: &str = include_str!("sql/forget_throttled.sql");
 pub(super) const FREE_ADMITTED: &str = include_str!("sql/free_admitted.sql");
 pub(super) const GREATEST_POSITIONS: &str = include_str!("sql/greatest_positions.sql");
+pub(super) const HAND_OVER: &str = include_str!("sql/hand_over.sql");
 pub(super) const HOLD_TENANTS: &str = include_str!("sql/hold_tenants.sql");
 pub(super) const INSERT_ADMITTED: &str = include_str!("sql/insert_admitted.sql");
 pub(super) const INSERT_ATTEMPTS: &str = include_str!("sql/insert_attempts.sql");
@@ -147,6 +149,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("dump_tasks", DUMP_TASKS),
     ("end_claims", END_CLAIMS),
     ("find_attempts", FIND_ATTEMPTS),
+    ("find_idle_worker", FIND_IDLE_WORKER),
     ("find_runs", FIND_RUNS),
     ("find_worker", FIND_WORKER),
     ("first_ready", FIRST_READY),
@@ -155,6 +158,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("forget_throttled", FORGET_THROTTLED),
     ("free_admitted", FREE_ADMITTED),
     ("greatest_positions", GREATEST_POSITIONS),
+    ("hand_over", HAND_OVER),
     ("hold_tenants", HOLD_TENANTS),
     ("insert_admitted", INSERT_ADMITTED),
     ("insert_attempts", INSERT_ATTEMPTS),

@@ -7,19 +7,20 @@ use stepwell_core::id::{Node, RunKey, WorkerId};
 use stepwell_core::run::{AttemptState, Changes, RunImage, RunRow, TaskRow};
 use uuid::Uuid;
 
-use super::join::Line;
+use super::hand_over::{Hands, Holder, Marked, handed_over, mark};
+use super::join::{Line, Placed};
 use super::line::Queued;
 use super::rows::token;
 use super::statements;
 use super::transaction::{Params, Transaction, first_error};
-use crate::ports::{ClaimRef, Hint, Payload, StoreError, StoredDefinition};
+use crate::ports::{ClaimRef, HandedOver, Hint, Payload, StoreError, StoredDefinition};
 
 /// A decided run, ready to be written.
 pub(super) struct Written {
     pub(super) run: RunRow,
-    tasks: BTreeMap<Node, TaskRow>,
+    pub(super) tasks: BTreeMap<Node, TaskRow>,
     pub(super) changes: Changes,
-    stored: Arc<StoredDefinition>,
+    pub(super) stored: Arc<StoredDefinition>,
     group: u32,
 }
 
@@ -42,6 +43,11 @@ impl Written {
         })
     }
 
+    /// Whether a task may have joined a queue: one that became ready, or one that was held back.
+    fn may_let_in(&self) -> bool {
+        !self.changes.enqueued.is_empty() || !self.changes.claims_ended.is_empty()
+    }
+
     fn queued(&self) -> impl Iterator<Item = Queued> {
         self.changes.enqueued.iter().map(|node| Queued {
             // Given when it is put into line.
@@ -54,6 +60,14 @@ impl Written {
             losses: self.tasks.get(node).map_or(0, |task| task.losses),
         })
     }
+}
+
+/// How plain changes are written.
+struct Write<'p> {
+    payloads: Payloads<'p>,
+    /// The numbers of workers whose attempts ended.
+    workers: HashMap<WorkerId, i64>,
+    closes: bool,
 }
 
 /// Payloads that are written together with rows.
@@ -77,6 +91,19 @@ impl Transaction {
         payloads: Payloads<'_>,
         closes: bool,
     ) -> Result<(), StoreError> {
+        self.write_and_hand_over(written, line, payloads, closes, None).await.map(drop)
+    }
+
+    /// As [`write`](Self::write), and hands what became ready to an idle worker that offers to take
+    /// it.
+    pub(super) async fn write_and_hand_over(
+        &mut self,
+        written: Vec<Written>,
+        line: Option<Line>,
+        payloads: Payloads<'_>,
+        closes: bool,
+        hands: Option<Hands<'_>>,
+    ) -> Result<HandedOver, StoreError> {
         self.earn_all(&written);
         let tasks: Vec<Queued> = written.iter().flat_map(Written::queued).collect();
         let is_withdrawn = written.iter().any(|written| !written.changes.dequeued.is_empty());
@@ -84,18 +111,61 @@ impl Transaction {
         let attempts = written.iter().flat_map(|written| &written.changes.attempts);
         let workers: BTreeSet<&WorkerId> = attempts.map(|attempt| &attempt.claim.worker).collect();
         let workers = self.worker_numbers(&workers).await?;
-        let rows = self.write_rows(&written, payloads, &workers);
-        if let Some(placed) = line.and_then(|line| line.place(&tasks)) {
-            // None of the tenants has a limit, so there are no slots to be freed.
-            let (joins, ends) = (self.join_line(&placed), self.end_claims(&written));
-            let answers = tokio::join!(biased; rows, joins, ends, self.close_if(closes));
-            return first_error(answers.into());
+        if let Some(placed) = line.and_then(|line| line.place(&tasks, hands.as_ref())) {
+            let write = Write { payloads, workers, closes };
+            return self.write_plain(written, placed, write, hands).await;
         }
-        rows.await?;
+        if written.iter().any(Written::may_let_in) {
+            self.earn(Hint::Ready);
+        }
+        self.write_rows(&written, payloads, &workers, Holder::default()).await?;
         self.take_away(&written).await?;
         self.enqueue(tasks).await?;
         let answers = tokio::join!(biased; self.end_claims(&written), self.close_if(closes));
-        first_error(answers.into())
+        first_error(answers.into()).map(|()| HandedOver::default())
+    }
+
+    /// Writes what needs no care: none of the tenants has a limit, so there are no slots to be
+    /// freed.
+    async fn write_plain(
+        &mut self,
+        mut written: Vec<Written>,
+        placed: Placed,
+        write: Write<'_>,
+        hands: Option<Hands<'_>>,
+    ) -> Result<HandedOver, StoreError> {
+        if placed.leaves_any() {
+            self.earn(Hint::Ready);
+        }
+        let (now, taken) = (self.now, &placed.taken);
+        let hands = hands.filter(|_| !taken.tasks.is_empty());
+        if let Some(hands) = &hands {
+            mark(&mut written, taken, hands, now);
+        }
+        let holder = hands.as_ref().map_or_else(Holder::default, |hands| hands.holder(self));
+        let by_key: Marked<'_> = written.iter().map(|written| (written.run.key, written)).collect();
+        let held = async {
+            match &hands {
+                Some(hands) => self.hold(hands, taken).await,
+                None => Ok(()),
+            }
+        };
+        let (rows, joined, held, ended, inputs, closed) = tokio::join!(
+            biased;
+            self.write_rows(&written, write.payloads, &write.workers, holder),
+            self.join_line(&placed),
+            held,
+            self.end_claims(&written),
+            self.inputs_of(taken, &by_key, write.payloads),
+            self.close_if(write.closes),
+        );
+        first_error([rows, joined, held, ended])?;
+        let inputs = inputs?;
+        closed?;
+        let Some(hands) = hands else { return Ok(HandedOver::default()) };
+        let facts = taken.tasks.iter().map(|task| (task.run, task.facts()));
+        self.known().remember_runs(facts);
+        Ok(handed_over(taken, &by_key, inputs, &hands, now))
     }
 
     /// Counts down what workers hold. Last of all, so that whoever holds these rows waits for
@@ -124,6 +194,7 @@ impl Transaction {
         written: &[Written],
         payloads: Payloads<'_>,
         workers: &HashMap<WorkerId, i64>,
+        holder: Holder,
     ) -> Result<(), StoreError> {
         let runs = async {
             match payloads {
@@ -135,7 +206,7 @@ impl Transaction {
             biased;
             runs,
             self.write_payloads(payloads),
-            self.write_all_tasks(written, matches!(payloads, Payloads::Inputs(_))),
+            self.write_all_tasks(written, matches!(payloads, Payloads::Inputs(_)), holder),
             self.write_attempts(written, workers),
             self.write_events(written),
             self.clear_timers(written),
@@ -146,10 +217,6 @@ impl Transaction {
 
     fn earn_all(&mut self, written: &[Written]) {
         for changes in written.iter().map(|written| &written.changes) {
-            // A freed slot may have let a held-back task in.
-            if !changes.enqueued.is_empty() || !changes.claims_ended.is_empty() {
-                self.earn(Hint::Ready);
-            }
             if !changes.timers.is_empty() {
                 self.earn(Hint::Timers);
             }

@@ -218,6 +218,8 @@ pub(super) struct Book {
     pub(super) runs: HashMap<RunKey, Box<HeldRun>, BuildHasherDefault<KeyHasher>>,
     /// In the order of the changes, perhaps several times.
     pub(super) runs_changed: Vec<RunKey>,
+    /// Tasks that joined a queue in this call, while somebody offers to take them.
+    pub(super) joined: Option<Vec<(RunKey, Node)>>,
     n_trims: u32,
 }
 

@@ -1,9 +1,9 @@
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use rusqlite::{Row, params};
 use stepwell_core::decide::{self, is_suspect};
+use stepwell_core::fair::take_turns;
 use stepwell_core::id::{DefinitionId, Node, Queue, RunKey, Token};
 use stepwell_core::run::TaskState;
 
@@ -47,16 +47,17 @@ impl Claims for SqliteStore {
 }
 
 /// A ready task that may be claimed.
-struct Candidate {
-    slot: (u64, u64),
-    losses: u32,
-    run: RunKey,
-    node: Node,
+pub(super) struct Candidate {
+    /// Its key in the fair order, and its number of arrival.
+    pub(super) slot: (u64, u64),
+    pub(super) losses: u32,
+    pub(super) run: RunKey,
+    pub(super) node: Node,
 }
 
 /// The worker that asks, and which of its queues comes first.
-struct Asking {
-    no: i64,
+pub(super) struct Asking {
+    pub(super) no: i64,
     next_turn: usize,
 }
 
@@ -64,25 +65,47 @@ fn claim(
     transaction: &mut Transaction<'_, '_>,
     request: &ClaimRequest,
 ) -> Result<ClaimAnswer, StoreError> {
-    let read = |row: &Row<'_>| {
-        let next_turn = usize::try_from(unsigned(row, 1)?).unwrap_or_default();
-        Ok(Asking { no: row.get(0)?, next_turn })
-    };
-    let asking = transaction.first(statements::FIND_WORKER, [request.worker.as_str()], read)?;
-    let Some(asking) = asking else {
+    let Some(asking) = find_worker(transaction, request)? else {
         return Ok(ClaimAnswer::NotRegistered);
     };
     let chosen = choose(transaction, &asking, request)?;
-    let mut tasks = Vec::with_capacity(chosen.len());
-    if !chosen.is_empty() {
-        let counters = transaction.book.counters();
-        counters.n_claims += 1;
-        let token = Token::new(counters.n_claims, request.salt);
-        for candidate in chosen {
-            tasks.push(hand_out(transaction, token, &candidate, request)?);
-        }
-    }
+    let tasks = hand_out_all(transaction, &chosen, request)?;
     Ok(ClaimAnswer::Claimed { now: transaction.now, tasks })
+}
+
+/// The worker that asks, if it is registered and alive.
+pub(super) fn find_worker(
+    transaction: &Transaction<'_, '_>,
+    request: &ClaimRequest,
+) -> Result<Option<Asking>, StoreError> {
+    transaction.first(statements::FIND_WORKER, [request.worker.as_str()], |row| {
+        let next_turn = usize::try_from(unsigned(row, 1)?).unwrap_or_default();
+        Ok(Asking { no: row.get(0)?, next_turn })
+    })
+}
+
+/// The queues of a worker, in turn.
+pub(super) fn queues(
+    transaction: &Transaction<'_, '_>,
+    asking: &Asking,
+) -> Result<Vec<Queue>, StoreError> {
+    transaction.all(statements::READ_QUEUES, [asking.no], |row| name(row, 0))
+}
+
+/// Marks chosen tasks as the worker's, under one token.
+pub(super) fn hand_out_all(
+    transaction: &mut Transaction<'_, '_>,
+    chosen: &[Candidate],
+    request: &ClaimRequest,
+) -> Result<Vec<ClaimedTask>, StoreError> {
+    if chosen.is_empty() {
+        return Ok(Vec::new());
+    }
+    let counters = transaction.book.counters();
+    counters.n_claims += 1;
+    let token = Token::new(counters.n_claims, request.salt);
+    let tasks = chosen.iter().map(|task| hand_out(transaction, token, task, request));
+    tasks.collect()
 }
 
 /// Chooses ready tasks in fair order, taking turns between queues, with at most one suspect. The
@@ -92,37 +115,30 @@ fn choose(
     asking: &Asking,
     request: &ClaimRequest,
 ) -> Result<Vec<Candidate>, StoreError> {
-    let queues: Vec<Queue> =
-        transaction.all(statements::READ_QUEUES, [asking.no], |row| name(row, 0))?;
-    let n_queues = queues.len().max(1);
-    let mut lines: VecDeque<(usize, VecDeque<Candidate>)> = VecDeque::new();
-    for turn in (0..queues.len()).map(|ix| (asking.next_turn + ix) % n_queues) {
-        let line = candidates(transaction, asking.no, &queues[turn], request)?;
-        lines.push_back((turn, line.into()));
-    }
-    let (mut chosen, mut suspect, mut served_last) = (Vec::new(), request.suspect, None);
-    while chosen.len() < request.tasks_max {
-        let Some((turn, mut line)) = lines.pop_front() else { break };
-        let taken = loop {
-            match line.pop_front() {
-                Some(task) if is_suspect(task.losses, request.crash_limit) && !suspect => {}
-                taken => break taken,
-            }
-        };
-        let Some(task) = taken else { continue };
-        suspect &= !is_suspect(task.losses, request.crash_limit);
-        chosen.push(task);
-        served_last = Some(turn);
-        lines.push_back((turn, line));
-    }
-    if let Some(turn) = served_last {
+    let queues = queues(transaction, asking)?;
+    let lines = queues.iter().map(|queue| candidates(transaction, asking.no, queue, request));
+    let lines = lines.collect::<Result<Vec<_>, _>>()?;
+    take_in_turn(transaction, asking, lines, request)
+}
+
+/// Chooses from the worker's queues in turn, and passes the turn on.
+pub(super) fn take_in_turn(
+    transaction: &Transaction<'_, '_>,
+    asking: &Asking,
+    lines: Vec<Vec<Candidate>>,
+    request: &ClaimRequest,
+) -> Result<Vec<Candidate>, StoreError> {
+    let is_suspect = |task: &Candidate| is_suspect(task.losses, request.crash_limit);
+    let (first, n_queues) = (asking.next_turn, lines.len());
+    let chosen = take_turns(lines, first, request.tasks_max, request.suspect, is_suspect);
+    if let Some((turn, _)) = chosen.last() {
         let next_turn = (turn + 1) % n_queues;
         if next_turn != asking.next_turn {
             let next = i64::try_from(next_turn).unwrap_or_default();
             transaction.run(statements::PASS_THE_TURN, [asking.no, next])?;
         }
     }
-    Ok(chosen)
+    Ok(chosen.into_iter().map(|(_, task)| task).collect())
 }
 
 /// The first tasks of a queue that the worker can take, one suspect among them if it may.

@@ -8,14 +8,22 @@ use super::rows::{self, is_small, key};
 use super::transaction::Transaction;
 use super::{SqliteStore, statements};
 use crate::ports::{
-    ClaimRef, CommitAnswer, CommitItem, Commits, Hint, Outcome, Payload, StoreError,
+    ClaimRef, ClaimRequest, CommitAnswer, CommitItem, Commits, Committed, Hint, Outcome, Payload,
+    StoreError,
 };
 
 #[async_trait]
 impl Commits for SqliteStore {
-    async fn commit(&self, items: Vec<CommitItem>) -> Result<Vec<CommitAnswer>, StoreError> {
+    async fn commit_and_claim(
+        &self,
+        items: Vec<CommitItem>,
+        offer: Option<ClaimRequest>,
+    ) -> Result<Committed, StoreError> {
         self.write(move |transaction| {
-            items.into_iter().map(|item| commit(transaction, item)).collect()
+            let (answers, handed_over) = transaction.hand_over(offer.as_ref(), |transaction| {
+                items.into_iter().map(|item| commit(transaction, item)).collect()
+            })?;
+            Ok(Committed { answers, handed_over })
         })
         .await
     }

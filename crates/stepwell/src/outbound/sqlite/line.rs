@@ -12,7 +12,7 @@ use super::book::Place;
 use super::rows::{self, count, int, key, node, run_key, unsigned};
 use super::statements;
 use super::transaction::Transaction;
-use crate::ports::StoreError;
+use crate::ports::{Hint, StoreError};
 
 /// A task that waits to be claimed.
 #[derive(Clone, Debug)]
@@ -85,6 +85,10 @@ impl Transaction<'_, '_> {
         let order = order_key(position, Group(group));
         let place = Place { queue, order, number, position, definition };
         self.change_task(run, node)?.place = Some(place);
+        match &mut self.book.joined {
+            Some(joined) => joined.push((run, node)),
+            None => self.earn(Hint::Ready),
+        }
         self.count_admitted(group, 1, 0)
     }
 

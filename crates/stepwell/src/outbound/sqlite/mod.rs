@@ -11,6 +11,7 @@ mod commits;
 mod definitions;
 mod error;
 mod file;
+mod hand_over;
 mod held;
 mod inspection;
 mod leadership;

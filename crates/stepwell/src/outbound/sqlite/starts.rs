@@ -11,14 +11,25 @@ use super::rows::{self, int, is_small, key};
 use super::transaction::Transaction;
 use super::{SqliteStore, statements};
 use crate::ports::{
-    KnownRun, Payload, StartAnswer, StartRequest, Starts, StoreError, StoredDefinition,
+    ClaimRequest, KnownRun, Payload, StartAnswer, StartRequest, Started, Starts, StoreError,
+    StoredDefinition, inputs,
 };
 
 #[async_trait]
 impl Starts for SqliteStore {
-    async fn start(&self, requests: Vec<StartRequest>) -> Result<Vec<StartAnswer>, StoreError> {
+    async fn start_and_claim(
+        &self,
+        requests: Vec<StartRequest>,
+        offer: Option<ClaimRequest>,
+    ) -> Result<Started, StoreError> {
         self.write(move |transaction| {
-            requests.into_iter().map(|request| answer(transaction, request)).collect()
+            let inputs = offer.is_some().then(|| inputs(&requests));
+            let (answers, mut handed_over) =
+                transaction.hand_over(offer.as_ref(), |transaction| {
+                    requests.into_iter().map(|request| answer(transaction, request)).collect()
+                })?;
+            handed_over.give_inputs(&inputs.unwrap_or_default());
+            Ok(Started { answers, handed_over })
         })
         .await
     }

@@ -1,6 +1,7 @@
 //! The statements of the store, one file each; this is their list.
 
 pub(super) const ADVANCE_RUN: &str = include_str!("sql/advance_run.sql");
+pub(super) const ANY_READY: &str = include_str!("sql/any_ready.sql");
 pub(super) const BEAT: &str = include_str!("sql/beat.sql");
 pub(super) const BURY_WORKER: &str = include_str!("sql/bury_worker.sql");
 pub(super) const CLAIM_TASK: &str = include_str!("sql/claim_task.sql");
@@ -68,6 +69,7 @@ pub(super) const READ_PLACES: &str = include_str!("sql/read_places.sql");
 pub(super) const READ_QUEUES: &str = include_str!("sql/read_queues.sql");
 pub(super) const READ_READY: &str = include_str!("sql/read_ready.sql");
 pub(super) const READ_RUN: &str = include_str!("sql/read_run.sql");
+pub(super) const READ_SERVE: &str = include_str!("sql/read_serve.sql");
 pub(super) const READ_STANDING: &str = include_str!("sql/read_standing.sql");
 pub(super) const READ_TASK: &str = include_str!("sql/read_task.sql");
 pub(super) const READ_TASKS: &str = include_str!("sql/read_tasks.sql");
@@ -99,6 +101,7 @@ pub(super) const YOUNGEST_READY: &str = include_str!("sql/youngest_ready.sql");
 #[cfg(test)]
 pub(super) const ALL: &[(&str, &str)] = &[
     ("advance_run", ADVANCE_RUN),
+    ("any_ready", ANY_READY),
     ("beat", BEAT),
     ("bury_worker", BURY_WORKER),
     ("claim_task", CLAIM_TASK),
@@ -166,6 +169,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("read_queues", READ_QUEUES),
     ("read_ready", READ_READY),
     ("read_run", READ_RUN),
+    ("read_serve", READ_SERVE),
     ("read_standing", READ_STANDING),
     ("read_task", READ_TASK),
     ("read_tasks", READ_TASKS),

@@ -185,10 +185,6 @@ impl Transaction<'_, '_> {
     }
 
     fn earn_hints(&mut self, changes: &Changes) {
-        // A freed slot may have let a held-back task in.
-        if !changes.enqueued.is_empty() || !changes.claims_ended.is_empty() {
-            self.earn(Hint::Ready);
-        }
         if !changes.timers.is_empty() {
             self.earn(Hint::Timers);
         }

@@ -20,6 +20,7 @@ mod events;
 mod fairness;
 mod fan_in;
 mod fencing;
+mod hand_over;
 mod hints;
 mod leadership;
 mod leases;

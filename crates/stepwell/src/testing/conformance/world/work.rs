@@ -11,7 +11,8 @@ use stepwell_core::id::WorkerId;
 use super::setup::payload;
 use super::{CRASH_LIMIT, Run, WORKER, World, worker};
 use crate::ports::{
-    ClaimAnswer, ClaimRequest, ClaimedTask, CommitAnswer, CommitItem, Outcome, TaskInputs,
+    ClaimAnswer, ClaimRequest, ClaimedTask, CommitAnswer, CommitItem, Committed, Outcome,
+    StartRequest, Started, TaskInputs,
 };
 
 /// More than any case makes ready.
@@ -149,6 +150,47 @@ impl World {
         assert_eq!(answers.len(), n_items, "one answer per item");
         self.acted().await;
         answers
+    }
+
+    /// Completes tasks in one transaction while a worker offers to take up to `tasks_max` of what
+    /// becomes ready; gives what was handed over.
+    pub async fn complete_for(
+        &self,
+        tasks: &[ClaimedTask],
+        worker: &WorkerId,
+        tasks_max: usize,
+    ) -> Batch {
+        let item = |task: &ClaimedTask| CommitItem { claim: task.claim, outcome: completed() };
+        let items: Vec<CommitItem> = tasks.iter().map(item).collect();
+        let committed = self.commit_for(items, worker, tasks_max).await;
+        assert_eq!(committed.answers, vec![CommitAnswer::Accepted; tasks.len()]);
+        Batch(committed.handed_over.tasks)
+    }
+
+    /// Commits outcomes while a worker offers to take what becomes ready, whatever the answers.
+    pub async fn commit_for(
+        &self,
+        items: Vec<CommitItem>,
+        worker: &WorkerId,
+        tasks_max: usize,
+    ) -> Committed {
+        let offer = self.claim_request(worker, tasks_max);
+        let committed = self.store.commit_and_claim(items, Some(offer)).await;
+        self.acted().await;
+        committed.expect("commit outcomes")
+    }
+
+    /// Starts runs while a worker offers to take up to `tasks_max` of their roots.
+    pub async fn start_and_claim(
+        &self,
+        requests: Vec<StartRequest>,
+        worker: &WorkerId,
+        tasks_max: usize,
+    ) -> Started {
+        let offer = self.claim_request(worker, tasks_max);
+        let started = self.store.start_and_claim(requests, Some(offer)).await;
+        self.acted().await;
+        started.expect("start runs")
     }
 
     /// Claims the first ready task and completes it; gives its step.

@@ -1,0 +1,134 @@
+//! Free hands: slots that are offered along with starts and commits, so that what becomes ready by
+//! them comes straight back, without a place in line and without a claim.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use stepwell_core::time::Timestamp;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::calls::ClaimCalls;
+use super::held::{Held, Stop};
+use crate::engine::Parts;
+use crate::ports::{ClaimRequest, ClaimedTask, HandedOver};
+
+/// Claimed tasks, each with its slot and the way to stop it.
+pub(crate) struct Handful {
+    pub(super) now: Timestamp,
+    pub(super) tasks: Vec<(ClaimedTask, Stop, OwnedSemaphorePermit)>,
+}
+
+/// The slots of a worker and what they hold.
+pub(crate) struct Hands {
+    parts: Parts,
+    /// One permit per task that may be executed at once.
+    pub(super) slots: Arc<Semaphore>,
+    pub(super) held: Arc<Held>,
+    pub(super) calls: ClaimCalls,
+    /// Fires when the engine begins to stop: nothing is claimed any more.
+    pub(super) stopping: CancellationToken,
+    /// Whether the last look for work found less than there was room for. While more waits than
+    /// that, slots are better left to the claims.
+    is_idle: AtomicBool,
+    handfuls: mpsc::UnboundedSender<Handful>,
+}
+
+/// Slots that are kept free until it is known what comes.
+pub(crate) struct Offer<'h> {
+    hands: &'h Hands,
+    salt: u64,
+    slots: Vec<OwnedSemaphorePermit>,
+}
+
+impl Hands {
+    /// The hands of a worker, and where to find what they are given.
+    pub(crate) fn new(parts: &Parts) -> (Arc<Self>, mpsc::UnboundedReceiver<Handful>) {
+        let (handfuls, given) = mpsc::unbounded_channel();
+        let hands = Self {
+            parts: parts.clone(),
+            slots: Arc::new(Semaphore::new(parts.config.slots)),
+            held: Arc::default(),
+            calls: ClaimCalls::default(),
+            stopping: CancellationToken::new(),
+            is_idle: AtomicBool::new(true),
+            handfuls,
+        };
+        (Arc::new(hands), given)
+    }
+
+    /// Offers free slots for up to so many tasks; `None` if there is none to spare.
+    pub(crate) fn offer(&self, n_tasks: usize) -> Option<(ClaimRequest, Offer<'_>)> {
+        if !self.is_idle.load(Ordering::Relaxed) || self.stopping.is_cancelled() {
+            return None;
+        }
+        let slots = self.free_slots(n_tasks);
+        if slots.is_empty() {
+            return None;
+        }
+        // A suspect is claimed: the claim loop knows whether this worker holds another.
+        let request = self.request(slots.len(), false);
+        let salt = request.salt;
+        self.calls.begin(salt);
+        Some((request, Offer { hands: self, salt, slots }))
+    }
+
+    /// A request for so many tasks.
+    pub(super) fn request(&self, tasks_max: usize, suspect: bool) -> ClaimRequest {
+        ClaimRequest {
+            worker: self.parts.worker.clone(),
+            tasks_max,
+            suspect,
+            crash_limit: self.parts.config.crash_limit,
+            salt: self.parts.ids.random(),
+        }
+    }
+
+    /// Up to so many slots that are free right now.
+    pub(super) fn free_slots(&self, n_max: usize) -> Vec<OwnedSemaphorePermit> {
+        let mut slots = Vec::new();
+        while slots.len() < n_max
+            && let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned()
+        {
+            slots.push(slot);
+        }
+        slots
+    }
+
+    /// Says whether a look for work found less than there was room for.
+    pub(super) fn looked(&self, is_idle: bool) {
+        self.is_idle.store(is_idle, Ordering::Relaxed);
+    }
+
+    /// Takes up claims. From here on they count as held, and a slot each is theirs.
+    pub(super) fn take_up(
+        &self,
+        now: Timestamp,
+        tasks: Vec<ClaimedTask>,
+        slots: Vec<OwnedSemaphorePermit>,
+    ) -> Handful {
+        let take = |(task, slot): (ClaimedTask, _)| {
+            let stop = self.held.take(task.claim, task.is_suspect);
+            (task, stop, slot)
+        };
+        Handful { now, tasks: tasks.into_iter().zip(slots).map(take).collect() }
+    }
+}
+
+impl Offer<'_> {
+    /// Takes up what was handed over. The slots that are left come free.
+    pub(crate) fn accept(mut self, HandedOver { now, tasks }: HandedOver) {
+        if tasks.is_empty() {
+            return;
+        }
+        let handful = self.hands.take_up(now, tasks, std::mem::take(&mut self.slots));
+        // Nobody takes them only if the engine has closed, and then its lease runs out.
+        let _ = self.hands.handfuls.send(handful);
+    }
+}
+
+impl Drop for Offer<'_> {
+    fn drop(&mut self) {
+        self.hands.calls.end(self.salt);
+    }
+}
