@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::{Contact, Parts};
@@ -16,6 +16,9 @@ type AnswerTo<R> = oneshot::Sender<Result<R, StoreError>>;
 
 /// A request with the place where its answer goes.
 pub(crate) type Pending<T, R> = (T, AnswerTo<R>);
+
+/// Where requests wait. Whoever is free takes all of them.
+pub(crate) type Requests<T, R> = Arc<Mutex<mpsc::Receiver<Pending<T, R>>>>;
 
 /// Takes requests for a store call that works on batches.
 pub(crate) struct Batcher<T, R> {
@@ -29,10 +32,10 @@ impl<T, R> Clone for Batcher<T, R> {
 }
 
 impl<T, R> Batcher<T, R> {
-    /// A batcher and the queue its loop reads from.
-    pub(crate) fn new(capacity: usize) -> (Self, mpsc::Receiver<Pending<T, R>>) {
+    /// A batcher and the queue its loops read from.
+    pub(crate) fn new(capacity: usize) -> (Self, Requests<T, R>) {
         let (sender, receiver) = mpsc::channel(capacity);
-        (Self { sender }, receiver)
+        (Self { sender }, Arc::new(Mutex::new(receiver)))
     }
 
     /// Hands in a request; waits only while the queue is full. The answer comes later, and the
@@ -137,7 +140,7 @@ fn cut<T: Carries, R>(waiting: Vec<Pending<T, R>>) -> Vec<Vec<Pending<T, R>>> {
 
 /// Reads requests until all senders are gone and answers them batch by batch.
 pub(crate) async fn run_batches<T: Clone + Carries, R, F>(
-    mut requests: mpsc::Receiver<Pending<T, R>>,
+    requests: Requests<T, R>,
     items_max: usize,
     patience: Patience,
     call: impl Fn(Vec<T>) -> F,
@@ -145,7 +148,7 @@ pub(crate) async fn run_batches<T: Clone + Carries, R, F>(
     F: Future<Output = Result<Vec<R>, StoreError>>,
 {
     let mut waiting = Vec::new();
-    while requests.recv_many(&mut waiting, items_max).await > 0 {
+    while requests.lock().await.recv_many(&mut waiting, items_max).await > 0 {
         let batches = cut(std::mem::take(&mut waiting)).into_iter();
         let mut open: Vec<(Vec<T>, Vec<AnswerTo<R>>)> =
             batches.map(|batch| batch.into_iter().unzip()).collect();

@@ -9,6 +9,9 @@ use super::batch::{Batcher, Carries, Patience, run_batches};
 use crate::ports::{CommitAnswer, CommitItem, Committed, DynStore, Outcome, StoreError};
 use crate::worker::Hands;
 
+/// Commits under way at once: while one waits for the disk, the next one works.
+const COMMITS_MAX: usize = 2;
+
 /// Takes outcomes and commits whatever is waiting as one transaction.
 #[derive(Clone)]
 pub(crate) struct Committer(Batcher<Ended, CommitAnswer>);
@@ -35,12 +38,19 @@ impl Committer {
     pub(crate) fn start(parts: &Parts, hands: &Arc<Hands>) -> Self {
         let items_max = parts.config.commit_batch_max;
         let (batcher, requests) = Batcher::new(items_max);
-        let (store, hands) = (Arc::clone(&parts.store), Arc::clone(hands));
-        let patience = Patience::new(parts, None);
-        parts.spawner.spawn(Box::pin(run_batches(requests, items_max, patience, move |ended| {
-            let (store, hands) = (Arc::clone(&store), Arc::clone(&hands));
-            async move { commit(&store, &hands, ended).await }
-        })));
+        for _ in 0..COMMITS_MAX {
+            let (store, hands) = (Arc::clone(&parts.store), Arc::clone(hands));
+            let (requests, patience) = (Arc::clone(&requests), Patience::new(parts, None));
+            parts.spawner.spawn(Box::pin(run_batches(
+                requests,
+                items_max,
+                patience,
+                move |ended| {
+                    let (store, hands) = (Arc::clone(&store), Arc::clone(&hands));
+                    async move { commit(&store, &hands, ended).await }
+                },
+            )));
+        }
         Self(batcher)
     }
 
@@ -72,7 +82,7 @@ async fn commit(
 ) -> Result<Vec<CommitAnswer>, StoreError> {
     let n_next = ended.iter().map(|ended| ended.n_next).sum();
     let items = ended.into_iter().map(|ended| ended.item).collect();
-    let Some((request, offer)) = hands.offer(n_next) else {
+    let Some((request, offer)) = hands.offer(n_next).await else {
         return store.commit(items).await;
     };
     let Committed { answers, handed_over } = store.commit_and_claim(items, Some(request)).await?;

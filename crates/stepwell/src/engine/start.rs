@@ -73,9 +73,11 @@ async fn start(
     requests: Vec<StartRequest>,
     n_roots: usize,
 ) -> Result<Vec<StartAnswer>, StoreError> {
-    let Some((request, offer)) = hands.and_then(|hands| hands.offer(n_roots)) else {
-        return store.start(requests).await;
+    let offered = match hands {
+        Some(hands) => hands.offer(n_roots).await,
+        None => None,
     };
+    let Some((request, offer)) = offered else { return store.start(requests).await };
     let Started { answers, handed_over } = store.start_and_claim(requests, Some(request)).await?;
     offer.accept(handed_over);
     Ok(answers)

@@ -47,10 +47,9 @@ impl Worker {
             };
             let Ok(slot) = slot else { return };
             hints.look(Hint::Ready);
+            self.hands.looks();
             let look = self.look_for_work(slot).await;
-            if let Ok(look) = &look {
-                self.hands.looked(!matches!(look, Look::Found));
-            }
+            self.hands.looked(matches!(look, Ok(Look::Found)));
             match look {
                 Ok(Look::Found) => {
                     n_empty = 0;

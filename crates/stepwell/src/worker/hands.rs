@@ -2,10 +2,9 @@
 //! them comes straight back, without a place in line and without a claim.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use stepwell_core::time::Timestamp;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::calls::ClaimCalls;
@@ -28,11 +27,25 @@ pub(crate) struct Hands {
     pub(super) calls: ClaimCalls,
     /// Fires when the engine begins to stop: nothing is claimed any more.
     pub(super) stopping: CancellationToken,
-    /// Whether the last look for work found less than there was room for. While more waits than
-    /// that, slots are better left to the claims.
-    is_idle: AtomicBool,
+    /// How the last look for work went, and whether there is one to come.
+    line: watch::Sender<LineState>,
     handfuls: mpsc::UnboundedSender<Handful>,
 }
+
+/// What is known of the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineState {
+    /// The last look found all there was: what becomes ready need not wait.
+    Empty,
+    /// A look is under way.
+    Looking,
+    /// The last look left something in line. Slots are better left to the claims.
+    Full,
+}
+
+/// Up to so many tasks nobody waits for a look that is under way: it would take longer than what
+/// it saves.
+const FEW: usize = 64;
 
 /// Slots that are kept free until it is known what comes.
 pub(crate) struct Offer<'h> {
@@ -51,15 +64,24 @@ impl Hands {
             held: Arc::default(),
             calls: ClaimCalls::default(),
             stopping: CancellationToken::new(),
-            is_idle: AtomicBool::new(true),
+            line: watch::channel(LineState::Empty).0,
             handfuls,
         };
         (Arc::new(hands), given)
     }
 
-    /// Offers free slots for up to so many tasks; `None` if there is none to spare.
-    pub(crate) fn offer(&self, n_tasks: usize) -> Option<(ClaimRequest, Offer<'_>)> {
-        if !self.is_idle.load(Ordering::Relaxed) || self.stopping.is_cancelled() {
+    /// Offers free slots for up to so many tasks; `None` if there is none to spare. While a look
+    /// for work is under way, many tasks wait for it: if it takes all there is, they need not stand
+    /// in line behind that, and neither need those after them.
+    pub(crate) async fn offer(&self, n_tasks: usize) -> Option<(ClaimRequest, Offer<'_>)> {
+        if n_tasks == 0 || self.stopping.is_cancelled() {
+            return None;
+        }
+        if n_tasks > FEW {
+            let looked = |state: &LineState| *state != LineState::Looking;
+            self.line.subscribe().wait_for(looked).await.ok()?;
+        }
+        if *self.line.borrow() == LineState::Full {
             return None;
         }
         let slots = self.free_slots(n_tasks);
@@ -95,9 +117,14 @@ impl Hands {
         slots
     }
 
-    /// Says whether a look for work found less than there was room for.
-    pub(super) fn looked(&self, is_idle: bool) {
-        self.is_idle.store(is_idle, Ordering::Relaxed);
+    /// A look for work begins.
+    pub(super) fn looks(&self) {
+        self.line.send_replace(LineState::Looking);
+    }
+
+    /// A look for work ended, and left something in line or not.
+    pub(super) fn looked(&self, is_full: bool) {
+        self.line.send_replace(if is_full { LineState::Full } else { LineState::Empty });
     }
 
     /// Takes up claims. From here on they count as held, and a slot each is theirs.

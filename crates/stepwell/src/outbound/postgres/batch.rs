@@ -71,7 +71,7 @@ impl Transaction {
         let keys: Vec<RunKey> = happenings.keys().copied().collect();
         let runs = self.lock_runs(&keys).await?;
         let needed = self.needed_by(&runs, &happenings).await?;
-        let gathered = self.gather(&needed).await?;
+        let gathered = self.gather(&needed, false).await?;
         let Decided { accepted, written, line } = self.decide(runs, gathered, happenings).await?;
         self.write(written, line, Payloads::None, false).await?;
         Ok(accepted)
@@ -179,8 +179,15 @@ impl Transaction {
     }
 
     /// Reads the tasks by later statements than those that locked the runs: what they see is not
-    /// older than the locks. If all that happened is plain, looks at the line as well.
-    pub(super) async fn gather(&self, needed: &Needed) -> Result<Gathered, StoreError> {
+    /// older than the locks. If all that happened is plain, looks at the line as well, or only at
+    /// the tenants while `nobody_joins`.
+    pub(super) async fn gather(
+        &self,
+        needed: &Needed,
+        nobody_joins: bool,
+    ) -> Result<Gathered, StoreError> {
+        let nowhere = Places::new();
+        let places = if nobody_joins { &nowhere } else { &needed.places };
         let runs: Vec<_> = needed.tasks.iter().map(|(run, _)| key(*run)).collect();
         let nodes: Vec<i32> = needed.tasks.iter().map(|(_, node)| rows::int32(node.0)).collect();
         let params: Params<'_> = &[&runs, &nodes];
@@ -188,7 +195,7 @@ impl Transaction {
             let (found, line) = tokio::join!(
                 biased;
                 self.all(statements::READ_SOME_TASKS, params),
-                self.look_if_simple(&needed.groups, &needed.places),
+                self.look_if_simple(&needed.groups, places),
             );
             (found?, line?)
         } else {

@@ -111,9 +111,11 @@ async fn decide<'o>(
 ) -> Result<(Decided, Option<Hands<'o>>), StoreError> {
     let keys: Vec<RunKey> = happenings.keys().copied().collect();
     let guess = transaction.guess(&happenings);
+    // What is handed over joins no line.
+    let nobody_joins = offer.is_some();
     let gathered = async {
         match &guess {
-            Some(needed) => transaction.gather(needed).await.map(Some),
+            Some(needed) => transaction.gather(needed, nobody_joins).await.map(Some),
             None => Ok(None),
         }
     };
@@ -130,7 +132,7 @@ async fn decide<'o>(
         gathered
     } else {
         let needed = transaction.needed_by(&runs, &happenings).await?;
-        transaction.gather(&needed).await?
+        transaction.gather(&needed, hands.is_some()).await?
     };
     if guess.is_some_and(|needed| !needed.is_right_about(&runs)) {
         transaction.known().forget_runs();

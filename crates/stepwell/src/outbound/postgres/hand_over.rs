@@ -1,36 +1,31 @@
 //! Handing what becomes ready straight to the worker that offers to take it. Such a task is written
 //! once, as running, and never stands in line.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use stepwell_core::decide::{self, is_suspect};
-use stepwell_core::fair::{Position, take_turns};
-use stepwell_core::id::{Node, Queue, RunKey, Token};
+use stepwell_core::id::{Node, RunKey, Token};
+use stepwell_core::run::{AttemptRow, AttemptState, TaskState};
 use stepwell_core::time::Timestamp;
 use uuid::Uuid;
 
 use super::claims::Asking;
 use super::inputs::{Left, assemble, left_by, parents_in, payloads};
-use super::line::{Queued, Slots};
-use super::rows::{int, int32, key, token, unsigned};
+use super::line::Queued;
+use super::rows::{int32, key, token, unsigned};
 use super::statements;
 use super::transaction::{Params, Transaction};
 use super::write::{Payloads, Written};
-use crate::ports::{ClaimRef, ClaimRequest, ClaimedTask, HandedOver, StoreError, TaskInputs};
+use crate::ports::{
+    ClaimRef, ClaimRequest, ClaimedTask, HandedOver, Payload, StoreError, TaskInputs,
+};
 
 /// An idle worker that offers to take what becomes ready.
 pub(super) struct Hands<'o> {
     pub(super) offer: &'o ClaimRequest,
     pub(super) asking: Asking,
     pub(super) token: Token,
-}
-
-/// Tasks that a worker takes, and how far it gets in their queues.
-#[derive(Default)]
-pub(super) struct Taken {
-    pub(super) tasks: Vec<Queued>,
-    frontiers: BTreeMap<Queue, Position>,
 }
 
 /// Whose claims rows are written as: those that are running.
@@ -42,40 +37,22 @@ pub(super) struct Holder {
 }
 
 impl Hands<'_> {
-    /// Takes what a claim right after would take, and leaves the rest with its places.
-    pub(super) fn take(&self, tasks: &mut Vec<Queued>, slots: &mut Slots) -> Taken {
-        let mut lines: Vec<Vec<usize>> = self.asking.queues.iter().map(|_| Vec::new()).collect();
-        for (ix, task) in tasks.iter().enumerate() {
-            let queue = self.asking.queues.iter().position(|queue| queue == task.queue.as_str());
+    /// Takes all that the worker can take, if it has the room, and leaves the rest. Whoever goes from
+    /// hand to hand never stands in line, so nothing has to be known of it, nor locked. No tenant
+    /// loses or wins by that more than its next place: nobody waits, so none stands ahead of the
+    /// frontier.
+    pub(super) fn take(&self, tasks: Vec<Queued>) -> (Vec<Queued>, Vec<Queued>) {
+        let can_take = |task: &Queued| {
             // A failure handler is told of the failure, which is read when it is claimed.
-            let is_plain = task.node != Node::ON_FAILURE;
-            let can_take = self.asking.definitions.contains(&int32(task.definition.0)) && is_plain;
-            if let Some(queue) = queue.filter(|_| can_take) {
-                lines[queue].push(ix);
-            }
+            task.node != Node::ON_FAILURE
+                && !is_suspect(task.losses, self.offer.crash_limit)
+                && self.asking.queues.iter().any(|queue| queue == task.queue.as_str())
+                && self.asking.definitions.contains(&int32(task.definition.0))
+        };
+        if tasks.iter().filter(|task| can_take(task)).count() > self.offer.tasks_max {
+            return (Vec::new(), tasks);
         }
-        for line in &mut lines {
-            line.sort_by_key(|ix| (slots.orders[*ix], tasks[*ix].number));
-        }
-        let is_suspect = |ix: &usize| is_suspect(tasks[*ix].losses, self.offer.crash_limit);
-        let (first, n) = (self.asking.next_turn, self.offer.tasks_max);
-        let chosen = take_turns(lines, first, n, self.offer.suspect, is_suspect);
-        let mut taken = Taken::default();
-        for (_, ix) in &chosen {
-            let task = tasks[*ix].clone();
-            let position = Position(slots.positions[*ix].unsigned_abs());
-            let frontier = taken.frontiers.entry(task.queue.clone()).or_default();
-            *frontier = position.max(*frontier);
-            taken.tasks.push(task);
-        }
-        let mut is_taken = vec![false; tasks.len()];
-        for (_, ix) in chosen {
-            is_taken[ix] = true;
-        }
-        slots.retain(|ix| !is_taken[ix]);
-        let mut stay = is_taken.iter().map(|is_taken| !is_taken);
-        tasks.retain(|_| stay.next().unwrap_or(true));
-        taken
+        tasks.into_iter().partition(can_take)
     }
 
     /// How rows of taken tasks are written.
@@ -104,59 +81,76 @@ impl Transaction {
     }
 
     /// Writes taken tasks down as the worker's claims.
-    pub(super) async fn hold(&self, hands: &Hands<'_>, taken: &Taken) -> Result<(), StoreError> {
-        let runs: Vec<Uuid> = taken.tasks.iter().map(|task| key(task.run)).collect();
-        let nodes: Vec<i32> = taken.tasks.iter().map(|task| int32(task.node.0)).collect();
-        let queues: Vec<&str> = taken.frontiers.keys().map(Queue::as_str).collect();
-        let positions: Vec<i64> = taken.frontiers.values().map(|p| int(p.0)).collect();
+    pub(super) async fn hold(&self, hands: &Hands<'_>, taken: &[Queued]) -> Result<(), StoreError> {
+        let runs: Vec<Uuid> = taken.iter().map(|task| key(task.run)).collect();
+        let nodes: Vec<i32> = taken.iter().map(|task| int32(task.node.0)).collect();
         if runs.is_empty() {
             return Ok(());
         }
         let (no, token) = (hands.asking.no, token(hands.token));
-        self.run(statements::HAND_OVER, &[&token, &no, &runs, &nodes, &queues, &positions]).await
+        self.run(statements::HAND_OVER, &[&token, &no, &runs, &nodes]).await
     }
 
     /// Reads what taken tasks are executed with. Those of runs that just started have nothing but
     /// their runs' inputs, which are at hand.
     pub(super) async fn inputs_of(
         &self,
-        taken: &Taken,
+        taken: &[Queued],
         written: &Marked<'_>,
         given: Payloads<'_>,
     ) -> Result<Vec<Option<TaskInputs>>, StoreError> {
-        if taken.tasks.is_empty() {
+        if taken.is_empty() {
             return Ok(Vec::new());
         }
         let parents = |task: &Queued| {
             let stored = written.get(&task.run).map(|written| &written.stored);
             stored.map(|stored| parents_in(stored, task.run, task.node)).unwrap_or_default()
         };
-        let parents: Vec<Vec<(RunKey, Node)>> = taken.tasks.iter().map(parents).collect();
-        let (inputs, left) = if let Payloads::Inputs(inputs) = given {
-            let inputs = inputs.iter().map(|(run, input)| (*run, (*input).clone()));
-            (inputs.collect(), Left::new())
+        let parents: Vec<Vec<(RunKey, Node)>> = taken.iter().map(parents).collect();
+        let mut left = left_now(written, given);
+        let inputs = if let Payloads::Inputs(inputs) = given {
+            inputs.iter().map(|(run, input)| (*run, (*input).clone())).collect()
         } else {
-            let runs: Vec<Uuid> = taken.tasks.iter().map(|task| key(task.run)).collect();
+            let runs: Vec<Uuid> = taken.iter().map(|task| key(task.run)).collect();
             let keys: Params<'_> = &[&runs];
-            let (inputs, left) = tokio::join!(
+            let earlier = parents.iter().flatten().filter(|parent| !left.contains_key(parent));
+            let earlier: Vec<(RunKey, Node)> = earlier.copied().collect();
+            let (inputs, earlier) = tokio::join!(
                 biased;
                 self.all(statements::READ_INPUTS, keys),
-                left_by(self, parents.iter().flatten().copied()),
+                left_by(self, earlier),
             );
-            (payloads(&inputs?)?, left?)
+            left.extend(earlier?);
+            payloads(&inputs?)?
         };
-        let tasks = taken.tasks.iter().zip(&parents);
+        let tasks = taken.iter().zip(&parents);
         Ok(tasks.map(|(task, parents)| assemble(&inputs, &left, task.run, parents)).collect())
     }
+}
+
+/// What tasks left that complete in this transaction.
+fn left_now(written: &Marked<'_>, given: Payloads<'_>) -> Left {
+    let Payloads::Outputs(outputs) = given else { return Left::new() };
+    let mut left = Left::new();
+    for (run, written) in written {
+        let completed = |attempt: &&AttemptRow| attempt.state == AttemptState::Completed;
+        for attempt in written.changes.attempts.iter().filter(completed) {
+            left.insert((*run, attempt.node), (TaskState::Completed, Some(Payload::empty())));
+        }
+    }
+    for (run, node, output) in outputs {
+        left.insert((*run, *node), (TaskState::Completed, Some((*output).clone())));
+    }
+    left
 }
 
 /// Decided runs by key.
 pub(super) type Marked<'w> = HashMap<RunKey, &'w Written>;
 
 /// Marks taken tasks as claimed.
-pub(super) fn mark(written: &mut [Written], taken: &Taken, hands: &Hands<'_>, now: Timestamp) {
+pub(super) fn mark(written: &mut [Written], taken: &[Queued], hands: &Hands<'_>, now: Timestamp) {
     let mut nodes: HashMap<RunKey, Vec<Node>> = HashMap::new();
-    for task in &taken.tasks {
+    for task in taken {
         nodes.entry(task.run).or_default().push(task.node);
     }
     for written in written {
@@ -170,13 +164,13 @@ pub(super) fn mark(written: &mut [Written], taken: &Taken, hands: &Hands<'_>, no
 
 /// Taken tasks as their worker gets them.
 pub(super) fn handed_over(
-    taken: &Taken,
+    taken: &[Queued],
     written: &Marked<'_>,
     inputs: Vec<Option<TaskInputs>>,
     hands: &Hands<'_>,
     now: Timestamp,
 ) -> HandedOver {
-    let tasks = taken.tasks.iter().zip(inputs).filter_map(|(queued, inputs)| {
+    let tasks = taken.iter().zip(inputs).filter_map(|(queued, inputs)| {
         let written = written.get(&queued.run)?;
         let task = written.tasks.get(&queued.node)?;
         Some(ClaimedTask {

@@ -11,7 +11,6 @@ use stepwell_core::id::Queue;
 use tokio_postgres::Row;
 
 use super::error::conflict;
-use super::hand_over::{Hands, Taken};
 use super::limits::Room;
 use super::line::{Queued, Slots, Standings, places};
 use super::rows::{count, int32, name, unsigned};
@@ -26,20 +25,34 @@ pub(super) struct Line {
     standings: Standings,
     frontiers: BTreeMap<Queue, Position>,
     served: HashSet<(String, u32)>,
-    numbers: Vec<u64>,
+    spans: Vec<u64>,
 }
 
 /// The places that tasks may take, by tenant and queue, at least one for each task.
 pub(super) type Places = Vec<(u32, Queue)>;
 
 /// Tasks with their places.
+#[derive(Default)]
 pub(super) struct Placed {
     served: Vec<Queued>,
     unserved: Vec<Queued>,
     slots: Slots,
     standings: Standings,
-    /// What goes straight to a worker instead.
-    pub(super) taken: Taken,
+}
+
+/// Numbers of arrival are drawn in spans of this many, one draw for a whole batch.
+const NUMBERS_PER_SPAN: u64 = 1 << 20;
+
+/// How many spans so many tasks need.
+fn n_spans(n_tasks: usize) -> i32 {
+    let n_tasks = u64::try_from(n_tasks).unwrap_or(u64::MAX);
+    i32::try_from(n_tasks.div_ceil(NUMBERS_PER_SPAN)).unwrap_or(i32::MAX)
+}
+
+/// The numbers in spans, in order.
+fn numbers_in(spans: Vec<u64>) -> impl Iterator<Item = u64> {
+    let first = |span: u64| span.saturating_mul(NUMBERS_PER_SPAN);
+    spans.into_iter().flat_map(move |span| first(span)..first(span) + NUMBERS_PER_SPAN)
 }
 
 impl Placed {
@@ -70,33 +83,34 @@ impl Line {
             3 => {
                 self.frontiers.insert(name(row, 2)?, Position(unsigned(row, 3)?));
             }
-            _ => self.numbers.push(unsigned(row, 3)?),
+            _ => self.spans.push(unsigned(row, 3)?),
         }
         Ok(())
     }
 
-    /// Gives tasks their places; those that nobody serves will be parked, and those that an idle
-    /// worker takes leave at once. `None` if the line was not looked at for all of them.
-    pub(super) fn place(mut self, tasks: &[Queued], hands: Option<&Hands<'_>>) -> Option<Placed> {
+    /// Whether the line was looked at for all of these tasks.
+    pub(super) fn knows(&self, tasks: &[Queued]) -> bool {
         let is_known =
             |task: &Queued| self.standings.contains_key(&(task.group, task.queue.clone()));
-        if tasks.len() > self.numbers.len() || !tasks.iter().all(is_known) {
-            return None;
-        }
-        let mut tasks = tasks.to_vec();
-        for (task, number) in tasks.iter_mut().zip(&self.numbers) {
-            task.number = *number;
+        usize::try_from(n_spans(tasks.len())).is_ok_and(|n| n <= self.spans.len())
+            && tasks.iter().all(is_known)
+    }
+
+    /// Gives tasks that it [knows](Self::knows) their places; those that nobody serves will be
+    /// parked.
+    pub(super) fn place(mut self, mut tasks: Vec<Queued>) -> Placed {
+        for (task, number) in tasks.iter_mut().zip(numbers_in(self.spans)) {
+            task.number = number;
         }
         let is_served = |task: &Queued| {
             self.served.contains(&(task.queue.as_str().to_owned(), task.definition.0))
         };
-        let (mut served, unserved): (Vec<_>, Vec<_>) = tasks.into_iter().partition(is_served);
+        let (served, unserved): (Vec<_>, Vec<_>) = tasks.into_iter().partition(is_served);
         let room = Room::without_limits(self.tenants);
-        let mut slots = Slots::of(&served, &room, &mut self.standings, &self.frontiers);
+        let slots = Slots::of(&served, &room, &mut self.standings, &self.frontiers);
         let taken: BTreeSet<(u32, Queue)> = places(&served).into_iter().collect();
         self.standings.retain(|place, _| taken.contains(place));
-        let taken = hands.map(|hands| hands.take(&mut served, &mut slots)).unwrap_or_default();
-        Some(Placed { served, unserved, slots, standings: self.standings, taken })
+        Placed { served, unserved, slots, standings: self.standings }
     }
 }
 
@@ -119,6 +133,12 @@ impl Transaction {
         !limited.is_empty() && groups.iter().any(|group| limited.contains(group))
     }
 
+    /// Looks at the line that these tasks join, of tenants that were looked at before.
+    pub(super) async fn look_for(&self, tasks: &[Queued]) -> Result<Line, StoreError> {
+        let groups = tasks.iter().map(|task| task.group).collect();
+        self.look(&groups, &places(tasks)).await
+    }
+
     /// Holds still what tenants' settings are, locks where they stand, and reads the rest.
     async fn look(&self, groups: &BTreeSet<u32>, places: &Places) -> Result<Line, StoreError> {
         let numbers: Vec<i32> = groups.iter().map(|group| int32(*group)).collect();
@@ -127,7 +147,7 @@ impl Transaction {
         let place_queues: Vec<&str> = asked.iter().map(|(_, queue)| queue.as_str()).collect();
         let queues: BTreeSet<&str> = place_queues.iter().copied().collect();
         let queues: Vec<&str> = queues.into_iter().collect();
-        let n = int32(u32::try_from(places.len()).unwrap_or(u32::MAX));
+        let n = n_spans(places.len());
         let params: Params<'_> = &[&numbers, &place_groups, &place_queues, &queues, &n];
         // Read after the locks: somebody may have changed them while we waited.
         let (shared, rows) = tokio::join!(
@@ -176,9 +196,9 @@ impl Transaction {
         if n == 0 {
             return Ok(Vec::new());
         }
-        let n = int32(u32::try_from(n).unwrap_or(u32::MAX));
-        let rows = self.all(statements::TAKE_NUMBERS, &[&n]).await?;
-        rows.iter().map(|row| unsigned(row, 0)).collect()
+        let rows = self.all(statements::TAKE_NUMBERS, &[&n_spans(n)]).await?;
+        let spans = rows.iter().map(|row| unsigned(row, 0)).collect::<Result<Vec<_>, _>>()?;
+        Ok(numbers_in(spans).take(n).collect())
     }
 }
 

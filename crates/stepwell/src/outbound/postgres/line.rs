@@ -48,8 +48,8 @@ pub(super) type Standings = BTreeMap<(u32, Queue), Option<Position>>;
 /// Positions of tasks in their queues, and the keys they are ordered by.
 #[derive(Default)]
 pub(super) struct Slots {
-    pub(super) orders: Vec<i64>,
-    pub(super) positions: Vec<i64>,
+    orders: Vec<i64>,
+    positions: Vec<i64>,
 }
 
 impl Slots {
@@ -73,14 +73,6 @@ impl Slots {
             slots.orders.push(int(order_key(position, Group(task.group)).0));
         }
         slots
-    }
-
-    /// Keeps those of some tasks, by their index.
-    pub(super) fn retain(&mut self, stays: impl Fn(usize) -> bool) {
-        for column in [&mut self.orders, &mut self.positions] {
-            let mut ix = 0..;
-            column.retain(|_| ix.next().is_some_and(&stays));
-        }
     }
 }
 

@@ -190,7 +190,9 @@ impl<'r> Fresh<'r> {
             self.0.iter().map(|(request, ..)| request.input_digest.as_slice()).collect();
         let groups: BTreeSet<u32> = self.0.iter().map(|(_, group, _)| *group).collect();
         let mut places = Places::new();
-        for ((_, group, _), shape) in self.0.iter().zip(&shapes) {
+        // What is handed over joins no line.
+        let joining = self.0.iter().zip(&shapes).filter(|_| offer.is_none());
+        for ((_, group, _), shape) in joining {
             places.extend(shape.queues.iter().map(|queue| (*group, queue.clone())));
         }
         // The first write goes out when it is known that there is a transaction to undo it.

@@ -111,9 +111,20 @@ impl Transaction {
         let attempts = written.iter().flat_map(|written| &written.changes.attempts);
         let workers: BTreeSet<&WorkerId> = attempts.map(|attempt| &attempt.claim.worker).collect();
         let workers = self.worker_numbers(&workers).await?;
-        if let Some(placed) = line.and_then(|line| line.place(&tasks, hands.as_ref())) {
+        if let Some(line) = line {
+            let (taken, left) = match &hands {
+                Some(hands) => hands.take(tasks),
+                None => (Vec::new(), tasks),
+            };
+            let placed = match (left.is_empty(), line.knows(&left)) {
+                (true, _) => Placed::default(),
+                (false, true) => line.place(left),
+                (false, false) => self.look_for(&left).await?.place(left),
+            };
             let write = Write { payloads, workers, closes };
-            return self.write_plain(written, placed, write, hands).await;
+            return self
+                .write_plain(written, placed, write, hands.map(|hands| (hands, taken)))
+                .await;
         }
         if written.iter().any(Written::may_let_in) {
             self.earn(Hint::Ready);
@@ -132,24 +143,25 @@ impl Transaction {
         mut written: Vec<Written>,
         placed: Placed,
         write: Write<'_>,
-        hands: Option<Hands<'_>>,
+        handed: Option<(Hands<'_>, Vec<Queued>)>,
     ) -> Result<HandedOver, StoreError> {
         if placed.leaves_any() {
             self.earn(Hint::Ready);
         }
-        let (now, taken) = (self.now, &placed.taken);
-        let hands = hands.filter(|_| !taken.tasks.is_empty());
-        if let Some(hands) = &hands {
+        let now = self.now;
+        let handed = handed.filter(|(_, taken)| !taken.is_empty());
+        if let Some((hands, taken)) = &handed {
             mark(&mut written, taken, hands, now);
         }
-        let holder = hands.as_ref().map_or_else(Holder::default, |hands| hands.holder(self));
+        let holder = handed.as_ref().map_or_else(Holder::default, |(hands, _)| hands.holder(self));
         let by_key: Marked<'_> = written.iter().map(|written| (written.run.key, written)).collect();
         let held = async {
-            match &hands {
-                Some(hands) => self.hold(hands, taken).await,
+            match &handed {
+                Some((hands, taken)) => self.hold(hands, taken).await,
                 None => Ok(()),
             }
         };
+        let taken = handed.as_ref().map(|(_, taken)| taken.as_slice()).unwrap_or_default();
         let (rows, joined, held, ended, inputs, closed) = tokio::join!(
             biased;
             self.write_rows(&written, write.payloads, &write.workers, holder),
@@ -162,10 +174,9 @@ impl Transaction {
         first_error([rows, joined, held, ended])?;
         let inputs = inputs?;
         closed?;
-        let Some(hands) = hands else { return Ok(HandedOver::default()) };
-        let facts = taken.tasks.iter().map(|task| (task.run, task.facts()));
-        self.known().remember_runs(facts);
-        Ok(handed_over(taken, &by_key, inputs, &hands, now))
+        let Some((hands, taken)) = handed else { return Ok(HandedOver::default()) };
+        self.known().remember_runs(taken.iter().map(|task| (task.run, task.facts())));
+        Ok(handed_over(&taken, &by_key, inputs, &hands, now))
     }
 
     /// Counts down what workers hold. Last of all, so that whoever holds these rows waits for

@@ -360,7 +360,7 @@ macro_rules! conformance_cases {
                 no_more_is_handed_over_than_was_offered,
                 an_offer_of_nothing_gets_nothing,
                 tenants_are_handed_over_in_turn,
-                tenants_stand_where_they_would_after_a_claim,
+                a_newcomer_is_overtaken_by_one_task_at_most_after_hand_overs,
                 a_worker_that_is_not_there_gets_nothing,
                 a_worker_gets_only_what_it_serves,
                 what_nobody_serves_is_parked_all_the_same,

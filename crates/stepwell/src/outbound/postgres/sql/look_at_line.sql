@@ -1,5 +1,5 @@
 -- look_at_line: all that has to be known to put tasks into line: settings of tenants, what is
---     served, where tenants stand, how far queues are, and numbers of arrival.
+--     served, where tenants stand, how far queues are, and spans of numbers of arrival.
 -- Safe: what workers serve and the tenants are locked before, so it is as fresh as those locks;
 --     standings are locked here, in order.
 -- Index: primary keys of tenant, standing and frontier; serve is small.
@@ -17,7 +17,7 @@ select 0 as kind, t.group_id as number, null as name,
 from stepwell.tenant t cross join stepwell.tenant_default d
 where t.group_id = any($1)
 union all
-select distinct 1, definition, queue, null::bigint, null::int from stepwell.serve where $5 > 0
+select distinct 1, definition, queue, null::bigint, null::int from stepwell.serve where $5::int > 0
 union all
 select 2, group_id, queue, last, null from stood
 union all
