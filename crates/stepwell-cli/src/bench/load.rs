@@ -18,17 +18,44 @@ use super::stage::Stage;
 use crate::commands::Failure;
 
 /// Tasks a worker executes at once.
-pub(super) const SLOTS: usize = 1_000;
+pub(super) const SLOTS: usize = 2_000;
 
 /// Runs started together, and how many such batches are on their way.
 const START_BATCH: usize = 1_000;
 const STARTS_IN_FLIGHT: usize = 4;
+
+/// How runs come in.
+#[derive(Clone, Copy)]
+pub(super) enum Pace {
+    /// As fast as they can be started, so that most of them wait in line.
+    AtOnce,
+    /// So many under way at a time, as many as there are hands for.
+    UnderWay(usize),
+}
+
+impl Pace {
+    /// A steady load of runs that keep so many slots busy each.
+    pub(super) const fn steady(n_slots_per_run: usize) -> Self {
+        Self::UnderWay(SLOTS / n_slots_per_run)
+    }
+
+    /// Runs that are started together.
+    fn batch(self) -> usize {
+        match self {
+            Self::AtOnce => START_BATCH,
+            Self::UnderWay(n_runs) => (n_runs / 2).clamp(1, START_BATCH),
+        }
+    }
+}
 
 /// Whose runs these are, where it does not matter.
 pub(super) const TENANT: &str = "bench";
 
 /// All runs have ended when an engine is stopped.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How often to look whether there is room for more runs.
+const PACE_INTERVAL: Duration = Duration::from_micros(200);
 
 /// How often to look whether the last outcome was committed.
 const SETTLE_INTERVAL: Duration = Duration::from_micros(500);
@@ -63,20 +90,25 @@ impl Load {
     }
 
     /// Starts all runs of the ledger, several batches at a time, and gives their keys.
-    pub(super) async fn start_all(&self) -> Result<Vec<RunKey>, Failure> {
+    pub(super) async fn start_all(&self, pace: Pace) -> Result<Vec<RunKey>, Failure> {
         let next = AtomicUsize::new(0);
-        let keys = try_join_all((0..STARTS_IN_FLIGHT).map(|_| self.start_some(&next))).await?;
-        Ok(keys.concat())
+        let some = (0..STARTS_IN_FLIGHT).map(|_| self.start_some(pace, &next));
+        Ok(try_join_all(some).await?.concat())
     }
 
-    async fn start_some(&self, next: &AtomicUsize) -> Result<Vec<RunKey>, Failure> {
+    async fn start_some(&self, pace: Pace, next: &AtomicUsize) -> Result<Vec<RunKey>, Failure> {
         let (mut keys, n_runs) = (Vec::new(), self.ledger.n_runs());
         loop {
-            let first = next.fetch_add(START_BATCH, Ordering::Relaxed);
+            let first = next.fetch_add(pace.batch(), Ordering::Relaxed);
             if first >= n_runs {
                 return Ok(keys);
             }
-            let runs = first..(first + START_BATCH).min(n_runs);
+            let runs = first..(first + pace.batch()).min(n_runs);
+            if let Pace::UnderWay(n_max) = pace {
+                while self.ledger.n_ended() + n_max < runs.end {
+                    measure::pause(PACE_INTERVAL).await;
+                }
+            }
             keys.extend(self.start_batch(runs, TENANT).await?);
         }
     }
@@ -120,13 +152,14 @@ pub(super) async fn take_through(
     n_runs: usize,
     flow: Flow,
     n_tasks_per_run: usize,
+    pace: Pace,
 ) -> Result<Part, Failure> {
     let bed = stage.bed;
     let load = Load::start(&bed.store, flow, Ledger::new(n_runs, 1), SLOTS).await?;
     stage.progress.begin(&format!("{}: {part}", bed.kind.name()), n_runs);
     let meter = Meter::begin(bed).await?;
     let ended = load.ledger.ended(n_runs, stage.progress);
-    let (keys, ()) = tokio::try_join!(load.start_all(), ended)?;
+    let (keys, ()) = tokio::try_join!(load.start_all(pace), ended)?;
     load.settle().await;
     let part = meter.end(bed, part, n_runs, n_runs * n_tasks_per_run).await?;
     let part = part.with_latency(load.ledger.since_start(0));

@@ -1,6 +1,6 @@
 //! `fan` and `wide`: many steps side by side, and a join that is executed exactly once.
 
-use crate::bench::load;
+use crate::bench::load::{self, Pace};
 use crate::bench::report::Part;
 use crate::bench::stage::Stage;
 use crate::commands::Failure;
@@ -11,11 +11,17 @@ const WIDE_RUNS: usize = 5;
 const WIDE_WIDTH: usize = 10_000;
 
 pub(super) async fn fan(stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
-    let (flow, n_runs) = (load::fan("fan", FAN_WIDTH), stage.n_runs(FAN_RUNS));
-    Ok(vec![load::take_through(stage, "1→100→1", n_runs, flow, FAN_WIDTH + 2).await?])
+    let (n_runs, n) = (stage.n_runs(FAN_RUNS), FAN_WIDTH + 2);
+    let fan = || load::fan("fan", FAN_WIDTH);
+    let steady = Pace::steady(FAN_WIDTH);
+    Ok(vec![
+        load::take_through(stage, "1→100→1", n_runs, fan(), n, steady).await?,
+        load::take_through(stage, "1→100→1, all at once", n_runs, fan(), n, Pace::AtOnce).await?,
+    ])
 }
 
 pub(super) async fn wide(stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
-    let (flow, n_runs) = (load::fan("wide", WIDE_WIDTH), stage.n_runs(WIDE_RUNS));
-    Ok(vec![load::take_through(stage, "1→10,000→1", n_runs, flow, WIDE_WIDTH + 2).await?])
+    let (n_runs, n) = (stage.n_runs(WIDE_RUNS), WIDE_WIDTH + 2);
+    let flow = load::fan("wide", WIDE_WIDTH);
+    Ok(vec![load::take_through(stage, "1→10,000→1", n_runs, flow, n, Pace::AtOnce).await?])
 }

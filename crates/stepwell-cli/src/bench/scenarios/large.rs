@@ -1,6 +1,6 @@
 //! `large`: what a task of a very large run costs, beside the same tasks in many smaller runs.
 
-use crate::bench::load;
+use crate::bench::load::{self, Pace};
 use crate::bench::report::Part;
 use crate::bench::stage::Stage;
 use crate::commands::Failure;
@@ -15,9 +15,9 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
     // The first and the last step are tasks too.
     let many = load::fan("many", each - 2);
     let name = format!("100 runs of {each} tasks");
-    let many = load::take_through(stage, &name, RUNS, many, each).await?;
+    let many = load::take_through(stage, &name, RUNS, many, each, Pace::AtOnce).await?;
     let one = load::fan("large", n_tasks - 2);
     let name = format!("1 run of {n_tasks} tasks");
-    let one = load::take_through(stage, &name, 1, one, n_tasks).await?;
+    let one = load::take_through(stage, &name, 1, one, n_tasks, Pace::AtOnce).await?;
     Ok(vec![many, one])
 }

@@ -3,7 +3,7 @@
 use crate::bench::bed::{Meter, StoreKind};
 use crate::bench::crew::{self, Crew};
 use crate::bench::ledger::Ledger;
-use crate::bench::load::{self, Load, TENANT};
+use crate::bench::load::{self, Load, Pace, TENANT};
 use crate::bench::measure;
 use crate::bench::report::Part;
 use crate::bench::stage::Stage;
@@ -25,7 +25,7 @@ pub(super) async fn workers(stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
         stage.progress.begin(name, n_runs);
         let meter = Meter::begin(bed).await?;
         let committed = crew.committed(n_runs, stage.progress);
-        let (keys, ()) = tokio::try_join!(client.start_all(), committed)?;
+        let (keys, ()) = tokio::try_join!(client.start_all(Pace::AtOnce), committed)?;
         let part = meter.end(bed, name, n_runs, n_runs).await?;
         // These counts are of this process alone, and it only starts. The bytes are so too on
         // SQLite, but a server's log is everybody's.

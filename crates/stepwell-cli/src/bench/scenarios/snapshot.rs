@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::bench::cluster::failure;
-use crate::bench::load;
+use crate::bench::load::{self, Pace};
 use crate::bench::report::Part;
 use crate::bench::stage::Stage;
 use crate::commands::Failure;
@@ -44,5 +44,6 @@ async fn go_on(stage: &Stage<'_>) -> Result<Option<Part>, Failure> {
 
 async fn chain(stage: &Stage<'_>, name: &str) -> Result<Part, Failure> {
     let n_runs = stage.n_runs(RUNS);
-    load::take_through(stage, name, n_runs, load::chain(name, STEPS, false), STEPS).await
+    let flow = load::chain(name, STEPS, false);
+    load::take_through(stage, name, n_runs, flow, STEPS, Pace::steady(1)).await
 }

@@ -1,6 +1,6 @@
 //! `one` and `chain`: how many short runs a worker takes through.
 
-use crate::bench::load;
+use crate::bench::load::{self, Pace};
 use crate::bench::report::Part;
 use crate::bench::stage::Stage;
 use crate::commands::Failure;
@@ -10,12 +10,19 @@ const CHAIN_RUNS: usize = 20_000;
 const CHAIN_STEPS: usize = 5;
 
 pub(super) async fn one(stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
-    let (flow, n_runs) = (load::chain("one", 1, false), stage.n_runs(ONE_RUNS));
-    Ok(vec![load::take_through(stage, "1 step", n_runs, flow, 1).await?])
+    let n_runs = stage.n_runs(ONE_RUNS);
+    let one = || load::chain("one", 1, false);
+    Ok(vec![
+        load::take_through(stage, "1 step", n_runs, one(), 1, Pace::steady(1)).await?,
+        load::take_through(stage, "1 step, all at once", n_runs, one(), 1, Pace::AtOnce).await?,
+    ])
 }
 
 pub(super) async fn chain(stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
-    let flow = load::chain("chain", CHAIN_STEPS, false);
-    let n_runs = stage.n_runs(CHAIN_RUNS);
-    Ok(vec![load::take_through(stage, "5 steps", n_runs, flow, CHAIN_STEPS).await?])
+    let (n_runs, n) = (stage.n_runs(CHAIN_RUNS), CHAIN_STEPS);
+    let chain = || load::chain("chain", n, false);
+    Ok(vec![
+        load::take_through(stage, "5 steps", n_runs, chain(), n, Pace::steady(1)).await?,
+        load::take_through(stage, "5 steps, all at once", n_runs, chain(), n, Pace::AtOnce).await?,
+    ])
 }
