@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use stepwell::core::id::{Epoch, RunKey, WorkerId};
 use stepwell::ports::{
-    BoxFuture, ClaimAnswer, ClaimRef, ClaimRequest, CommitItem, DynStore, Outcome, ReapRequest,
-    StoreError, TenantSettings, WorkerRegistration,
+    BoxFuture, ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, CommitItem, DynStore, Outcome,
+    ReapRequest, StartRequest, StoreError, TenantSettings, WorkerRegistration,
 };
 use stepwell::testing::conformance::world::{CRASH_LIMIT, completed, tenant};
 
@@ -41,30 +41,73 @@ pub(crate) fn claim(worker: &WorkerId, tasks_max: usize, salt: u64) -> Act {
 }
 
 fn claim_up_to(worker: &WorkerId, tasks_max: usize, salt: u64) -> Act {
-    let worker = worker.clone();
+    let request = request(worker, tasks_max, salt);
     act(move |store| {
-        let (worker, crash_limit) = (worker.clone(), CRASH_LIMIT);
-        let request = ClaimRequest { worker, tasks_max, suspect: true, crash_limit, salt };
+        let request = request.clone();
         async move { Ok(claimed(store.claim(request).await?)) }
     })
+}
+
+fn request(worker: &WorkerId, tasks_max: usize, salt: u64) -> ClaimRequest {
+    let (worker, crash_limit) = (worker.clone(), CRASH_LIMIT);
+    ClaimRequest { worker, tasks_max, suspect: true, crash_limit, salt }
 }
 
 fn claimed(answer: ClaimAnswer) -> String {
     match answer {
         ClaimAnswer::NotRegistered => "not registered".into(),
-        ClaimAnswer::Claimed { tasks, .. } => {
-            let task = |task: &stepwell::ports::ClaimedTask| {
-                format!("{} {:?} for the {}.", task.run_id, task.claim.node, task.attempt)
-            };
-            format!("{:?}", tasks.iter().map(task).collect::<Vec<_>>())
-        }
+        ClaimAnswer::Claimed { tasks: claimed, .. } => tasks(&claimed),
     }
+}
+
+fn tasks(tasks: &[ClaimedTask]) -> String {
+    let task = |task: &ClaimedTask| {
+        format!("{} {:?} for the {}.", task.run_id, task.claim.node, task.attempt)
+    };
+    format!("{:?}", tasks.iter().map(task).collect::<Vec<_>>())
 }
 
 pub(crate) fn commit(claim: ClaimRef, outcome: Outcome) -> Act {
     act(move |store| {
         let items = vec![CommitItem { claim, outcome: outcome.clone() }];
         async move { Ok(format!("{:?}", store.commit(items).await?)) }
+    })
+}
+
+/// Completes a task while a worker offers to take what becomes ready. It may also leave that in
+/// line.
+pub(crate) fn complete_for(claim: ClaimRef, worker: &WorkerId, salt: u64) -> Act {
+    let offer = Some((worker.clone(), salt));
+    Act { lesser: vec![complete_and_take(claim, None)], ..complete_and_take(claim, offer) }
+}
+
+fn complete_and_take(claim: ClaimRef, offer: Option<(WorkerId, u64)>) -> Act {
+    act(move |store| {
+        let items = vec![CommitItem { claim, outcome: completed() }];
+        let offer = offer.clone().map(|(worker, salt)| request(&worker, 3, salt));
+        async move {
+            let committed = store.commit_and_claim(items, offer).await?;
+            let handed = tasks(&committed.handed_over.tasks);
+            Ok(format!("{:?}, {handed}", committed.answers))
+        }
+    })
+}
+
+/// Starts a run while a worker offers to take its roots, or leaves them in line.
+pub(crate) fn start_for(request: StartRequest, worker: &WorkerId, salt: u64) -> Act {
+    let offer = Some((worker.clone(), salt));
+    let lesser = vec![start_and_take(request.clone(), None)];
+    Act { lesser, ..start_and_take(request, offer) }
+}
+
+fn start_and_take(start: StartRequest, offer: Option<(WorkerId, u64)>) -> Act {
+    act(move |store| {
+        let requests = vec![start.clone()];
+        let offer = offer.clone().map(|(worker, salt)| request(&worker, 3, salt));
+        async move {
+            let started = store.start_and_claim(requests, offer).await?;
+            Ok(format!("{:?}, {}", started.answers, tasks(&started.handed_over.tasks)))
+        }
     })
 }
 
@@ -124,7 +167,7 @@ pub(crate) fn set_tenant(name: &'static str, settings: TenantSettings) -> Act {
     })
 }
 
-pub(crate) fn start(request: stepwell::ports::StartRequest) -> Act {
+pub(crate) fn start(request: StartRequest) -> Act {
     act(move |store| {
         let requests = vec![request.clone()];
         async move { Ok(format!("{:?}", store.start(requests).await?)) }

@@ -9,6 +9,7 @@ mod acts;
 mod cancelling;
 mod claiming;
 mod fan_in;
+mod handing;
 mod limits;
 mod pairs;
 mod parking;

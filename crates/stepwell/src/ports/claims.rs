@@ -43,8 +43,9 @@ pub enum ClaimAnswer {
 ///
 /// Only what a claim would have found may be handed over, and only if nothing waited in any of the
 /// worker's queues before: whoever waits goes first. If not everything can be handed over, what is
-/// comes first in the fair order. A store may always leave tasks in line instead, and need not count
-/// what nobody waited behind as a turn of its tenant. A worker that is not registered gets nothing.
+/// comes first in the fair order. A store may always leave tasks in line instead, and need not
+/// count what nobody waited behind as a turn of its tenant. A worker that is not registered gets
+/// nothing.
 #[derive(Clone, Debug, Default)]
 pub struct HandedOver {
     /// The store's time of the claim.

@@ -37,10 +37,10 @@ pub(super) struct Holder {
 }
 
 impl Hands<'_> {
-    /// Takes all that the worker can take, if it has the room, and leaves the rest. Whoever goes from
-    /// hand to hand never stands in line, so nothing has to be known of it, nor locked. No tenant
-    /// loses or wins by that more than its next place: nobody waits, so none stands ahead of the
-    /// frontier.
+    /// Takes all that the worker can take, if it has the room, and leaves the rest. Whoever goes
+    /// from hand to hand never stands in line, so nothing has to be known of it, nor locked. No
+    /// tenant loses or wins by that more than its next place: nobody waits, so none stands ahead
+    /// of the frontier.
     pub(super) fn take(&self, tasks: Vec<Queued>) -> (Vec<Queued>, Vec<Queued>) {
         let can_take = |task: &Queued| {
             // A failure handler is told of the failure, which is read when it is claimed.
