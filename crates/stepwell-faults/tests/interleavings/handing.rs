@@ -53,9 +53,10 @@ async fn meet_a_start(is_handed_over: bool) {
     let stage = Stage::open().await;
     let scene = Scene::set(&stage).await;
     let request = stage.world.request("zeta", "", &scene.flow, b"input");
-    let start = match is_handed_over {
-        true => acts::start_for(request, &scene.other, 3),
-        false => acts::start(request),
+    let start = if is_handed_over {
+        acts::start_for(request, &scene.other, 3)
+    } else {
+        acts::start(request)
     };
     let meeting = stage.meeting(&scene.parents[0], &start).await;
     let tried = meeting.explore(Explorer::with_interruptions_max(1)).await;

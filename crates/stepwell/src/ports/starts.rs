@@ -1,6 +1,6 @@
 //! Starting runs.
 
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(feature = "sqlite")]
 use std::collections::HashMap;
 
 use async_trait::async_trait;
@@ -8,7 +8,7 @@ use stepwell_core::code::Code;
 use stepwell_core::decide::RunSeed;
 use stepwell_core::id::RunKey;
 
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(feature = "sqlite")]
 use super::TaskInputs;
 use super::{ClaimRequest, HandedOver, Payload, StoreError};
 
@@ -44,12 +44,12 @@ pub struct Started {
 }
 
 /// The inputs of runs that are to be started.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(feature = "sqlite")]
 pub(crate) fn inputs(requests: &[StartRequest]) -> HashMap<RunKey, Payload> {
     requests.iter().map(|request| (request.seed.key, request.input.clone())).collect()
 }
 
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(feature = "sqlite")]
 impl HandedOver {
     /// Tells roots of runs that were just started what they are executed with.
     pub(crate) fn give_inputs(&mut self, inputs: &HashMap<RunKey, Payload>) {

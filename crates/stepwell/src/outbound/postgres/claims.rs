@@ -252,6 +252,7 @@ async fn hand_out(
     passed.and(closed)?;
     let facts = chosen.tasks.iter().map(|task| (task.run, task.facts));
     transaction.known().remember_runs(facts);
+    transaction.known().remember_inputs(&inputs);
     let read = |row: &Row| {
         let ix = usize::try_from(unsigned(row, 0)?.wrapping_sub(1)).unwrap_or(usize::MAX);
         let task = chosen.tasks.get(ix);

@@ -15,7 +15,7 @@ use super::inputs::{Left, assemble, left_by, parents_in, payloads};
 use super::line::Queued;
 use super::rows::{int32, key, token, unsigned};
 use super::statements;
-use super::transaction::{Params, Transaction};
+use super::transaction::Transaction;
 use super::write::{Payloads, Written};
 use crate::ports::{
     ClaimRef, ClaimRequest, ClaimedTask, HandedOver, Payload, StoreError, TaskInputs,
@@ -108,23 +108,40 @@ impl Transaction {
         };
         let parents: Vec<Vec<(RunKey, Node)>> = taken.iter().map(parents).collect();
         let mut left = left_now(written, given);
-        let inputs = if let Payloads::Inputs(inputs) = given {
-            inputs.iter().map(|(run, input)| (*run, (*input).clone())).collect()
-        } else {
-            let runs: Vec<Uuid> = taken.iter().map(|task| key(task.run)).collect();
-            let keys: Params<'_> = &[&runs];
-            let earlier = parents.iter().flatten().filter(|parent| !left.contains_key(parent));
-            let earlier: Vec<(RunKey, Node)> = earlier.copied().collect();
-            let (inputs, earlier) = tokio::join!(
-                biased;
-                self.all(statements::READ_INPUTS, keys),
-                left_by(self, earlier),
-            );
-            left.extend(earlier?);
-            payloads(&inputs?)?
+        let inputs = match given {
+            Payloads::Inputs(inputs) => {
+                inputs.iter().map(|(run, input)| (*run, (*input).clone())).collect()
+            }
+            _ => self.read_inputs_of(taken, &parents, &mut left).await?,
         };
+        self.known().remember_inputs(&inputs);
         let tasks = taken.iter().zip(&parents);
         Ok(tasks.map(|(task, parents)| assemble(&inputs, &left, task.run, parents)).collect())
+    }
+}
+
+impl Transaction {
+    /// Reads the inputs of the runs of taken tasks, unless they are known, and what parents left
+    /// that did not complete in this transaction.
+    async fn read_inputs_of(
+        &self,
+        taken: &[Queued],
+        parents: &[Vec<(RunKey, Node)>],
+        left: &mut Left,
+    ) -> Result<HashMap<RunKey, Payload>, StoreError> {
+        let known = self.known().inputs(taken.iter().map(|task| &task.run));
+        let runs: Vec<Uuid> = taken.iter().map(|task| key(task.run)).collect();
+        let read = async {
+            match known {
+                Some(known) => Ok(known),
+                None => payloads(&self.all(statements::READ_INPUTS, &[&runs]).await?),
+            }
+        };
+        let earlier = parents.iter().flatten().filter(|parent| !left.contains_key(parent));
+        let earlier: Vec<(RunKey, Node)> = earlier.copied().collect();
+        let (inputs, earlier) = tokio::join!(biased; read, left_by(self, earlier));
+        left.extend(earlier?);
+        inputs
     }
 }
 

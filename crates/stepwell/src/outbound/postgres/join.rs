@@ -141,6 +141,9 @@ impl Transaction {
 
     /// Holds still what tenants' settings are, locks where they stand, and reads the rest.
     async fn look(&self, groups: &BTreeSet<u32>, places: &Places) -> Result<Line, StoreError> {
+        if places.is_empty() {
+            return self.look_at_tenants(groups).await;
+        }
         let numbers: Vec<i32> = groups.iter().map(|group| int32(*group)).collect();
         let asked: BTreeSet<&(u32, Queue)> = places.iter().collect();
         let place_groups: Vec<i32> = asked.iter().map(|(group, _)| int32(*group)).collect();
@@ -160,12 +163,7 @@ impl Transaction {
         for row in &rows? {
             line.add(row)?;
         }
-        let limited = line.tenants.iter().filter(|(_, settings)| settings.tasks_max.is_some());
-        let limited: Vec<u32> = limited.map(|(group, _)| *group).collect();
-        if !limited.is_empty() {
-            self.limited().extend(limited);
-            return Err(conflict("a tenant has a limit"));
-        }
+        self.check_limits(&line)?;
         let is_new = |place: &&(u32, Queue)| !line.standings.contains_key(*place);
         let strangers: BTreeSet<(u32, Queue)> = places.iter().filter(is_new).cloned().collect();
         if !strangers.is_empty() {
@@ -173,6 +171,38 @@ impl Transaction {
             return Err(conflict("a tenant is new to a queue"));
         }
         Ok(line)
+    }
+
+    /// Holds still what tenants' settings are and reads them, for tasks that join no line.
+    async fn look_at_tenants(&self, groups: &BTreeSet<u32>) -> Result<Line, StoreError> {
+        let numbers: Vec<i32> = groups.iter().map(|group| int32(*group)).collect();
+        let params: Params<'_> = &[&numbers];
+        let (shared, rows) = tokio::join!(
+            biased;
+            self.share_tenants(&numbers),
+            self.all(statements::READ_TENANTS, params),
+        );
+        shared?;
+        let mut line = Line::default();
+        for row in &rows? {
+            let (weight, tasks_max): (i32, Option<i32>) = (row.try_get(2)?, row.try_get(3)?);
+            let tasks_max = tasks_max.map(i32::unsigned_abs);
+            let settings = TenantSettings { weight: weight.unsigned_abs(), tasks_max };
+            line.tenants.insert(count(row, 0)?, settings);
+        }
+        self.check_limits(&line)?;
+        Ok(line)
+    }
+
+    /// Whoever has a limit goes the careful way.
+    fn check_limits(&self, line: &Line) -> Result<(), StoreError> {
+        let limited = line.tenants.iter().filter(|(_, settings)| settings.tasks_max.is_some());
+        let limited: Vec<u32> = limited.map(|(group, _)| *group).collect();
+        if limited.is_empty() {
+            return Ok(());
+        }
+        self.limited().extend(limited);
+        Err(conflict("a tenant has a limit"))
     }
 
     /// Puts tasks into their queues, or parks those that nobody serves.

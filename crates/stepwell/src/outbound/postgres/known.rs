@@ -12,10 +12,14 @@ use tokio_postgres::Row;
 use super::rows::{count, int32, name};
 use super::statements;
 use super::transaction::Transaction;
-use crate::ports::StoreError;
+use crate::ports::{Payload, StoreError};
 
 /// Most entries of each kind. When there are more, all are forgotten.
 const ENTRIES_MAX: usize = 100_000;
+
+/// Inputs are remembered up to this size, and up to so many.
+const INPUT_BYTES_MAX: usize = 1_024;
+const INPUTS_MAX: usize = 10_000;
 
 /// What is remembered.
 #[derive(Default)]
@@ -25,6 +29,7 @@ pub(super) struct Known {
     workers: HashMap<i64, WorkerId>,
     numbers: HashMap<WorkerId, i64>,
     runs: HashMap<RunKey, RunFacts>,
+    inputs: HashMap<RunKey, Payload>,
 }
 
 /// What is known of a run before it is read.
@@ -69,9 +74,27 @@ impl Known {
         remember(&mut self.runs, runs);
     }
 
+    /// The inputs of runs, if all of them are known.
+    pub(super) fn inputs<'k>(
+        &self,
+        runs: impl IntoIterator<Item = &'k RunKey>,
+    ) -> Option<HashMap<RunKey, Payload>> {
+        runs.into_iter().map(|run| Some((*run, self.inputs.get(run)?.clone()))).collect()
+    }
+
+    /// An input never changes; those that are large are read again instead.
+    pub(super) fn remember_inputs(&mut self, inputs: &HashMap<RunKey, Payload>) {
+        let small = inputs.iter().filter(|(_, input)| input.bytes.len() <= INPUT_BYTES_MAX);
+        if self.inputs.len() >= INPUTS_MAX {
+            self.inputs.clear();
+        }
+        self.inputs.extend(small.map(|(run, input)| (*run, input.clone())));
+    }
+
     /// Runs are otherwise than it was thought.
     pub(super) fn forget_runs(&mut self) {
         self.runs.clear();
+        self.inputs.clear();
     }
 }
 

@@ -48,7 +48,6 @@ pub(super) const INSERT_TENANT: &str = include_str!("sql/insert_tenant.sql");
 pub(super) const INSERT_THROTTLED: &str = include_str!("sql/insert_throttled.sql");
 pub(super) const LEAVE_LEADER_LOCK: &str = include_str!("sql/leave_leader_lock.sql");
 pub(super) const LIST_RUNS: &str = include_str!("sql/list_runs.sql");
-pub(super) const LOCK_CLAIMS: &str = include_str!("sql/lock_claims.sql");
 pub(super) const LOCK_DEAD_WORKERS: &str = include_str!("sql/lock_dead_workers.sql");
 pub(super) const LOCK_DEFINITIONS: &str = include_str!("sql/lock_definitions.sql");
 pub(super) const LOCK_LEADER: &str = include_str!("sql/lock_leader.sql");
@@ -176,7 +175,6 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("insert_throttled", INSERT_THROTTLED),
     ("leave_leader_lock", LEAVE_LEADER_LOCK),
     ("list_runs", LIST_RUNS),
-    ("lock_claims", LOCK_CLAIMS),
     ("lock_dead_workers", LOCK_DEAD_WORKERS),
     ("lock_definitions", LOCK_DEFINITIONS),
     ("lock_leader", LOCK_LEADER),

@@ -12,7 +12,7 @@ use super::join::{Line, Placed};
 use super::line::Queued;
 use super::rows::token;
 use super::statements;
-use super::transaction::{Params, Transaction, first_error};
+use super::transaction::{Transaction, first_error};
 use crate::ports::{ClaimRef, HandedOver, Hint, Payload, StoreError, StoredDefinition};
 
 /// A decided run, ready to be written.
@@ -190,10 +190,7 @@ impl Transaction {
             return Ok(());
         }
         let (tokens, counts): (Vec<Uuid>, Vec<i32>) = ended.into_iter().unzip();
-        let (lock, count): (Params<'_>, Params<'_>) = (&[&tokens], &[&tokens, &counts]);
-        let locked = async { self.all(statements::LOCK_CLAIMS, lock).await.map(drop) };
-        let counted = self.run(statements::END_CLAIMS, count);
-        first_error(tokio::join!(biased; locked, counted).into())
+        self.run(statements::END_CLAIMS, &[&tokens, &counts]).await
     }
 
     async fn close_if(&self, closes: bool) -> Result<(), StoreError> {
