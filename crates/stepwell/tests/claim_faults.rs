@@ -9,10 +9,10 @@ use std::time::Duration;
 use stepwell::core::id::RunKey;
 use stepwell::ports::{Inspection, Runs, Spawner};
 use stepwell::testing::{CountedIds, ManualClock, ManualScheduler};
-use stepwell::{AttemptState, Engine, RunStatus, StopReport, Workflow, WorkflowRef};
+use stepwell::{AttemptState, Engine, NewRun, RunStatus, StopReport, Workflow, WorkflowRef};
 
 use support_props::at_once;
-use support_props::fleet::{LEASE, settings};
+use support_props::fleet::{LEASE, POLL_INTERVAL, settings};
 use support_props::link::Link;
 use support_props::watch::Watch;
 
@@ -60,10 +60,14 @@ struct Bench {
 impl Bench {
     /// Its workflow has so many steps.
     fn new(n_steps: u32) -> Self {
+        Self::with_slots(n_steps, 2)
+    }
+
+    fn with_slots(n_steps: u32, slots: usize) -> Self {
         let (clock, scheduler) = (ManualClock::new(), ManualScheduler::new());
         let watch = Watch::strict(&clock);
         let link = Link::new(&watch);
-        let mut builder = Engine::builder(link.clone()).config(settings(2, 3)).runtime(
+        let mut builder = Engine::builder(link.clone()).config(settings(slots, 3)).runtime(
             Arc::new(clock.clone()),
             Arc::new(scheduler.clone()),
             Arc::new(CountedIds::new(1)),
@@ -194,4 +198,32 @@ fn what_was_handed_over_by_a_commit_that_was_never_answered_is_handed_back() {
     bench.pass_a_lease();
     let attempts = [AttemptState::Completed, AttemptState::Released, AttemptState::Completed];
     assert_eq!(bench.ended(run), (RunStatus::Completed, attempts.to_vec()));
+}
+
+#[test]
+fn many_starts_wait_for_a_look_that_is_under_way_and_few_do_not() {
+    let bench = Bench::with_slots(1, 200);
+    bench.link.hold_claims();
+    bench.clock.advance(POLL_INTERVAL);
+    bench.scheduler.run_until_idle();
+    // The look has all slots, so this one goes into line.
+    let few = bench.start();
+    let many = (0..100).map(|n| NewRun::new(n).tenant("t"));
+    let (engine, workflow) = (bench.engine.clone(), bench.workflow.clone());
+    let many: Vec<_> = many.collect();
+    let start = Box::pin(async move { engine.start_many(&workflow, many).await });
+    let started = spawn(&bench.scheduler, start);
+    assert!(take(&started).is_none(), "they started while it was not known what waits");
+
+    bench.link.let_claims_go();
+    bench.scheduler.run_until_idle();
+    let runs = take(&started).expect("it answers").expect("they start");
+    for run in runs {
+        let run = run.expect("it starts").key();
+        assert_eq!(bench.ended(run), (RunStatus::Completed, vec![AttemptState::Completed]));
+    }
+    assert_eq!(bench.ended(few), (RunStatus::Completed, vec![AttemptState::Completed]));
+    let (n_claimed, n_handed_over) = bench.link.counts();
+    assert_eq!(n_claimed + n_handed_over, 101);
+    assert!(n_handed_over > 0, "claimed {n_claimed}");
 }

@@ -79,7 +79,12 @@ impl Hands {
         }
         if n_tasks > FEW {
             let looked = |state: &LineState| *state != LineState::Looking;
-            self.line.subscribe().wait_for(looked).await.ok()?;
+            let mut line = self.line.subscribe();
+            tokio::select! {
+                biased;
+                () = self.parts.closing.cancelled() => return None,
+                _ = line.wait_for(looked) => {}
+            }
         }
         if *self.line.borrow() == LineState::Full {
             return None;

@@ -39,6 +39,9 @@ struct Member {
     is_dead: Arc<AtomicBool>,
 }
 
+/// How often workers look for work that nobody hinted at.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(5);
+
 /// Settings under which a lease passes in few wake-ups.
 pub(crate) fn settings(slots: usize, crash_limit: u32) -> Config {
     Config {
@@ -46,7 +49,7 @@ pub(crate) fn settings(slots: usize, crash_limit: u32) -> Config {
         crash_limit,
         lease: LEASE,
         heartbeat_interval: LEASE / 3,
-        poll_interval: Duration::from_secs(5),
+        poll_interval: POLL_INTERVAL,
         leader_ttl: LEASE / 2,
         timer_interval: Duration::from_secs(5),
         ..Config::default()
