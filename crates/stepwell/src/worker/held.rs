@@ -120,3 +120,23 @@ impl Held {
         self.claims.lock().expect("no holder of the lock panics")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use stepwell_core::id::{Node, RunKey};
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_suspect_is_told_so_that_the_next_one_is_claimed() {
+        let held = Held::default();
+        let claim = |n: u64| ClaimRef { run: RunKey(1), node: Node(0), token: Token::new(n, 0) };
+        for (n, is_suspect) in [(1, false), (2, true)] {
+            held.take(claim(n), is_suspect);
+            assert!(held.suspect_dropped().now_or_never().is_none());
+            held.drop_claim(claim(n));
+            assert_eq!(held.suspect_dropped().now_or_never().is_some(), is_suspect);
+        }
+    }
+}
