@@ -41,8 +41,6 @@ pub use payload::Payload;
 pub use runs::{RunFilter, RunPage, RunView, Runs};
 pub use spawner::{BoxFuture, Spawner};
 pub(crate) use starts::KnownRun;
-#[cfg(feature = "sqlite")]
-pub(crate) use starts::inputs;
 pub use starts::{StartAnswer, StartRequest, Started, Starts};
 pub use tenants::{TenantSettings, TenantView, Tenants};
 pub use timers::{FiredTimers, Timers};

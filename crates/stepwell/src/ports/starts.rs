@@ -1,15 +1,10 @@
 //! Starting runs.
 
-#[cfg(feature = "sqlite")]
-use std::collections::HashMap;
-
 use async_trait::async_trait;
 use stepwell_core::code::Code;
 use stepwell_core::decide::RunSeed;
 use stepwell_core::id::RunKey;
 
-#[cfg(feature = "sqlite")]
-use super::TaskInputs;
 use super::{ClaimRequest, HandedOver, Payload, StoreError};
 
 /// A run to start.
@@ -41,26 +36,6 @@ pub struct Started {
     pub answers: Vec<StartAnswer>,
     /// What went straight to the worker that offered to take it.
     pub handed_over: HandedOver,
-}
-
-/// The inputs of runs that are to be started.
-#[cfg(feature = "sqlite")]
-pub(crate) fn inputs(requests: &[StartRequest]) -> HashMap<RunKey, Payload> {
-    requests.iter().map(|request| (request.seed.key, request.input.clone())).collect()
-}
-
-#[cfg(feature = "sqlite")]
-impl HandedOver {
-    /// Tells roots of runs that were just started what they are executed with.
-    pub(crate) fn give_inputs(&mut self, inputs: &HashMap<RunKey, Payload>) {
-        for task in &mut self.tasks {
-            task.inputs = inputs.get(&task.claim.run).map(|input| TaskInputs {
-                input: input.clone(),
-                parents: Vec::new(),
-                failure: None,
-            });
-        }
-    }
 }
 
 /// A run that is stored under the id of a request.

@@ -88,6 +88,8 @@ pub(super) struct End {
     pub(super) first_event: u64,
     pub(super) with_queued: bool,
     pub(super) output: Option<Payload>,
+    /// Its output is too large for its row.
+    pub(super) is_large: bool,
 }
 
 /// What of a task's row decides how its changes are written.
@@ -135,6 +137,8 @@ pub(super) struct HeldRun {
     pub(super) change: RunChange,
     /// It was started by the call that is under way.
     pub(super) is_fresh: bool,
+    /// Its input, if that is small and was seen here.
+    pub(super) input: Option<Payload>,
     pub(super) tasks: BTreeMap<Node, Box<HeldTask>>,
     /// In the order of the changes, perhaps several times.
     pub(super) tasks_changed: Vec<Node>,
@@ -143,7 +147,8 @@ pub(super) struct HeldRun {
 impl HeldRun {
     pub(super) fn of(row: RunRow, group: u32) -> Self {
         let (tasks, tasks_changed) = (BTreeMap::new(), Vec::new());
-        Self { row, group, change: RunChange::None, is_fresh: false, tasks, tasks_changed }
+        let (change, is_fresh, input) = (RunChange::None, false, None);
+        Self { row, group, change, is_fresh, input, tasks, tasks_changed }
     }
 
     /// Takes over a changed row of the run.

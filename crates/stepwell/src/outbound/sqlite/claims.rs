@@ -204,8 +204,32 @@ fn hand_out(
         definition: transaction.definition(definition)?,
         attempt,
         is_suspect: is_suspect(losses, request.crash_limit),
-        inputs: None,
+        inputs: inputs_at_hand(transaction, run, node)?,
     })
+}
+
+/// What a task is executed with, if that need not be read: the run's input was seen here, and its
+/// parents complete in this call.
+fn inputs_at_hand(
+    transaction: &mut Transaction<'_, '_>,
+    run: RunKey,
+    node: Node,
+) -> Result<Option<TaskInputs>, StoreError> {
+    let held = transaction.held(run)?;
+    let Some(input) = held.input.clone().filter(|_| node != Node::ON_FAILURE) else {
+        return Ok(None);
+    };
+    let definition = held.row.definition;
+    let stored = transaction.definition(definition)?;
+    let tasks = &transaction.held(run)?.tasks;
+    let left = |parent: Node| {
+        let end = tasks.get(&parent)?.end.as_ref().filter(|end| !end.is_large)?;
+        let output = end.output.clone().unwrap_or_else(Payload::empty);
+        Some(ParentInput { node: parent, state: TaskState::Completed, output: Some(output) })
+    };
+    let parents = stored.definition.graph.parents(node).iter().map(|edge| left(edge.node));
+    let parents: Option<Vec<ParentInput>> = parents.collect();
+    Ok(parents.map(|parents| TaskInputs { input, parents, failure: None }))
 }
 
 fn inputs(transaction: &Transaction<'_, '_>, claim: &ClaimRef) -> Result<TaskInputs, StoreError> {

@@ -74,9 +74,12 @@ fn keep_output(
 ) -> Result<(), StoreError> {
     let held = transaction.book.runs.get_mut(&run);
     let task = held.and_then(|held| held.tasks.get_mut(&node));
-    if let Some(end) = task.and_then(|task| task.end.as_mut()).filter(|_| is_small(&output)) {
-        end.output = Some(output);
-        return Ok(());
+    if let Some(end) = task.and_then(|task| task.end.as_mut()) {
+        end.is_large = !is_small(&output);
+        if !end.is_large {
+            end.output = Some(output);
+            return Ok(());
+        }
     }
     let row = params![key(run), node.0, output.codec.as_ref(), output.bytes.as_ref()];
     transaction.run(statements::INSERT_OUTPUT, row).map(drop)

@@ -12,7 +12,7 @@ use super::transaction::Transaction;
 use super::{SqliteStore, statements};
 use crate::ports::{
     ClaimRequest, KnownRun, Payload, StartAnswer, StartRequest, Started, Starts, StoreError,
-    StoredDefinition, inputs,
+    StoredDefinition,
 };
 
 #[async_trait]
@@ -23,12 +23,9 @@ impl Starts for SqliteStore {
         offer: Option<ClaimRequest>,
     ) -> Result<Started, StoreError> {
         self.write(move |transaction| {
-            let inputs = offer.is_some().then(|| inputs(&requests));
-            let (answers, mut handed_over) =
-                transaction.hand_over(offer.as_ref(), |transaction| {
-                    requests.into_iter().map(|request| answer(transaction, request)).collect()
-                })?;
-            handed_over.give_inputs(&inputs.unwrap_or_default());
+            let (answers, handed_over) = transaction.hand_over(offer.as_ref(), |transaction| {
+                requests.into_iter().map(|request| answer(transaction, request)).collect()
+            })?;
             Ok(Started { answers, handed_over })
         })
         .await
@@ -76,6 +73,7 @@ fn start(
     let run_key = run.key;
     let held = HeldRun {
         is_fresh: true,
+        input: Some(input).filter(is_small),
         tasks_changed: tasks.keys().copied().collect(),
         tasks: tasks
             .into_iter()

@@ -143,6 +143,7 @@ impl Transaction<'_, '_> {
             first_event: attempt.first_event,
             with_queued: attempt.with_queued,
             output: None,
+            is_large: false,
         });
         Ok(true)
     }
