@@ -147,6 +147,26 @@ fn a_chain_on_an_idle_worker_goes_from_hand_to_hand() {
 }
 
 #[test]
+fn a_stop_drains_what_a_start_under_way_hands_over() {
+    // R12, FA9: nothing is held yet when the stop begins.
+    let bench = Bench::new(1);
+    bench.link.hold_claims();
+    let start = bench.engine.start(&bench.workflow, 7).tenant("t");
+    let started = spawn(&bench.scheduler, start);
+    let stopping = bench.engine.clone();
+    let stop = Box::pin(async move { stopping.stop_gracefully().await });
+    let stopped = spawn(&bench.scheduler, stop);
+    assert!(take(&stopped).is_none(), "it stopped before the start's reply had come");
+
+    bench.link.let_claims_go();
+    bench.scheduler.run_until_idle();
+    let report: StopReport = take(&stopped).expect("it stops");
+    assert_eq!((report.n_handed_back, report.n_still_running), (0, 0));
+    let run = take(&started).expect("it answers").expect("it starts").key();
+    assert_eq!(bench.ended(run), (RunStatus::Completed, vec![AttemptState::Completed]));
+}
+
+#[test]
 fn a_stop_drains_what_a_commit_under_way_hands_over() {
     // R12, FA9, S10
     let bench = Bench::new(2);

@@ -4,11 +4,16 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard};
 
+use tokio::sync::Notify;
+
 use crate::ports::ClaimRef;
 
 /// Calls that may bring claims, by the salt of their tokens.
 #[derive(Default)]
-pub(super) struct ClaimCalls(Mutex<Calls>);
+pub(super) struct ClaimCalls {
+    calls: Mutex<Calls>,
+    ended: Notify,
+}
 
 #[derive(Default)]
 struct Calls {
@@ -28,6 +33,21 @@ impl ClaimCalls {
     /// Its reply was taken up, or will never come.
     pub(super) fn end(&self, salt: u64) {
         self.calls().open.remove(&salt);
+        self.ended.notify_waiters();
+    }
+
+    /// Waits until none is under way.
+    pub(super) async fn all_ended(&self) {
+        loop {
+            let ended = self.ended.notified();
+            tokio::pin!(ended);
+            // Registered before the look, so that an end in between is not missed.
+            ended.as_mut().enable();
+            if self.calls().open.is_empty() {
+                return;
+            }
+            ended.await;
+        }
     }
 
     /// Marks the moment before claims are listed.
@@ -42,7 +62,7 @@ impl ClaimCalls {
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.0.lock().expect("no holder of the lock panics")
+        self.calls.lock().expect("no holder of the lock panics")
     }
 }
 

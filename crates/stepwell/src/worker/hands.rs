@@ -37,7 +37,7 @@ pub(crate) struct Hands {
 enum LineState {
     /// The last look found all there was: what becomes ready need not wait.
     Empty,
-    /// A look is under way.
+    /// The last look found all there was, and another is under way.
     Looking,
     /// The last look left something in line. Slots are better left to the claims.
     Full,
@@ -97,7 +97,9 @@ impl Hands {
         let request = self.request(slots.len(), false);
         let salt = request.salt;
         self.calls.begin(salt);
-        Some((request, Offer { hands: self, salt, slots }))
+        let offer = Offer { hands: self, salt, slots };
+        // A stop waits for the calls that have begun before it.
+        (!self.stopping.is_cancelled()).then_some((request, offer))
     }
 
     /// A request for so many tasks.
@@ -122,9 +124,15 @@ impl Hands {
         slots
     }
 
-    /// A look for work begins.
+    /// A look for work begins. While there is more than enough, nobody need wait for how it ends.
     pub(super) fn looks(&self) {
-        self.line.send_replace(LineState::Looking);
+        self.line.send_if_modified(|state| {
+            let was_empty = *state == LineState::Empty;
+            if was_empty {
+                *state = LineState::Looking;
+            }
+            was_empty
+        });
     }
 
     /// A look for work ended, and left something in line or not.

@@ -23,10 +23,15 @@ impl Worker {
     /// Drains within `grace`, while heartbeats go on, and hands back the rest.
     pub(crate) async fn stop(&self, grace: Duration) -> StopReport {
         self.stop_claiming();
-        // A claim may be under way; what it brings is drained like everything else.
+        // Claims, starts and commits may be under way; what they bring is drained like everything
+        // else.
+        let last = async {
+            self.claimed_last.cancelled().await;
+            self.hands.calls.all_ended().await;
+        };
         tokio::select! {
             biased;
-            () = self.claimed_last.cancelled() => {}
+            () = last => {}
             () = self.parts.clock.sleep(grace.max(UNWIND)) => {}
         }
         let n_running = self.hands.held.len();
