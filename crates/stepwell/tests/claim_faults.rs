@@ -103,6 +103,17 @@ impl Bench {
         run
     }
 
+    /// Starts a run of two steps; the commit of the first hands the second over, with the reply
+    /// still to come.
+    fn start_and_hold_the_commit(&self) -> RunKey {
+        self.link.hold_claims();
+        let start = self.engine.start(&self.workflow, 7).tenant("t");
+        let started = spawn(&self.scheduler, start);
+        self.link.let_one_claim_go();
+        self.scheduler.run_until_idle();
+        take(&started).expect("it answers").expect("it starts").key()
+    }
+
     fn ended(&self, run: RunKey) -> (RunStatus, Vec<AttemptState>) {
         let log = at_once(self.watch.store.log(run)).expect("a log").expect("it is there");
         (log.run.status, log.attempts.iter().map(|attempt| attempt.state).collect())
@@ -170,12 +181,7 @@ fn a_stop_drains_what_a_start_under_way_hands_over() {
 fn a_stop_drains_what_a_commit_under_way_hands_over() {
     // R12, FA9, S10
     let bench = Bench::new(2);
-    bench.link.hold_claims();
-    let start = bench.engine.start(&bench.workflow, 7).tenant("t");
-    let started = spawn(&bench.scheduler, start);
-    bench.link.let_one_claim_go();
-    bench.scheduler.run_until_idle();
-    let run = take(&started).expect("it answers").expect("it starts").key();
+    let run = bench.start_and_hold_the_commit();
     let stopping = bench.engine.clone();
     let stop = Box::pin(async move { stopping.stop_gracefully().await });
     let stopped = spawn(&bench.scheduler, stop);
@@ -206,12 +212,7 @@ fn what_was_handed_over_by_a_start_that_was_never_answered_is_handed_back() {
 fn what_was_handed_over_by_a_commit_that_was_never_answered_is_handed_back() {
     // FB1, T1
     let bench = Bench::new(2);
-    bench.link.hold_claims();
-    let start = bench.engine.start(&bench.workflow, 7).tenant("t");
-    let started = spawn(&bench.scheduler, start);
-    bench.link.let_one_claim_go();
-    bench.scheduler.run_until_idle();
-    let run = take(&started).expect("it answers").expect("it starts").key();
+    let run = bench.start_and_hold_the_commit();
     assert_eq!(bench.link.counts(), (0, 2), "claimed and handed over");
     bench.link.lose_replies(1);
     bench.link.let_claims_go();
