@@ -4,6 +4,7 @@
 //! overlong or unprintable one.
 
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -55,12 +56,13 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
     Ok(())
 }
 
+// Shared, because rows are copied far more often than names are made.
 macro_rules! name_type {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl TryFrom<String> for $name {
             type Error = NameError;
@@ -71,7 +73,7 @@ macro_rules! name_type {
 
         impl From<$name> for String {
             fn from(name: $name) -> Self {
-                name.0
+                name.as_str().to_string()
             }
         }
 
@@ -83,7 +85,7 @@ macro_rules! name_type {
             pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
                 let name = name.into();
                 check_name(&name)?;
-                Ok(Self(name))
+                Ok(Self(name.into()))
             }
 
             /// The name as text.
@@ -102,7 +104,7 @@ macro_rules! name_type {
         impl core::str::FromStr for $name {
             type Err = NameError;
             fn from_str(name: &str) -> Result<Self, NameError> {
-                Self::new(name.to_string())
+                Self::new(name)
             }
         }
     };
@@ -129,7 +131,7 @@ impl Queue {
     /// The queue of a step whose author named none.
     #[must_use]
     pub fn default_queue() -> Self {
-        Self("default".to_string())
+        Self("default".into())
     }
 }
 
