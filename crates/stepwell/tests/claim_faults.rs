@@ -1,4 +1,4 @@
-//! Claims whose reply comes late, or never.
+//! Claims whose reply comes late, or never, and commits that are refused.
 #![cfg(feature = "testing")]
 
 mod support_props;
@@ -247,4 +247,22 @@ fn many_starts_wait_for_a_look_that_is_under_way_and_few_do_not() {
     let (n_claimed, n_handed_over) = bench.link.counts();
     assert_eq!(n_claimed + n_handed_over, 101);
     assert!(n_handed_over > 0, "claimed {n_claimed}");
+}
+
+#[test]
+fn an_outcome_that_the_store_refuses_fails_its_step_and_no_other() {
+    let bench = Bench::with_slots(1, 200);
+    bench.link.refuse_output(b"7");
+    let runs: Vec<_> = (0..10).map(|n| NewRun::new(n).tenant("t")).collect();
+    let (engine, workflow) = (bench.engine.clone(), bench.workflow.clone());
+    let start = Box::pin(async move { engine.start_many(&workflow, runs).await });
+    let runs = take(&spawn(&bench.scheduler, start)).expect("it answers").expect("they start");
+    for (n, run) in runs.into_iter().enumerate() {
+        let expected = match n {
+            7 => (RunStatus::Failed, vec![AttemptState::Failed]),
+            _ => (RunStatus::Completed, vec![AttemptState::Completed]),
+        };
+        assert_eq!(bench.ended(run.expect("it starts").key()), expected, "run {n}");
+    }
+    assert_eq!(bench.engine.n_running(), 0, "claims are still held");
 }

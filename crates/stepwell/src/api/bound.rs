@@ -61,8 +61,9 @@ fn output<O: Serialize + 'static>(
         return Ok(Payload::empty());
     }
     let parts = &args.context.parts;
-    let what = format!("the output of step {:?}", args.context.step);
-    encode(parts.codec.as_ref(), parts.config.payload_bytes_max, &what, &value)
+    let (codec, bytes_max) = (parts.codec.as_ref(), parts.config.payload_bytes_max);
+    let step = args.context.step();
+    encode(codec, bytes_max, format_args!("the output of step {step:?}"), &value)
         .map_err(|error| StepError::payload(&error))
 }
 

@@ -174,7 +174,7 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
             spawner,
             ids,
             codec: self.codec,
-            config: Arc::new(self.config),
+            config: self.config,
             worker,
             contact: Arc::new(contact),
             closing: CancellationToken::new(),
@@ -185,13 +185,13 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
                 Registered::register(&parts.store, definition, steps, on_failure).await?;
             workflows.push(Arc::new(registered));
         }
-        wire(parts, Registry::new(workflows), default_tenant).await
+        wire(Arc::new(parts), Registry::new(workflows), default_tenant).await
     }
 }
 
 /// Starts the parts of an engine.
 async fn wire(
-    parts: Parts,
+    parts: Arc<Parts>,
     registry: Registry,
     default_tenant: Option<Tenant>,
 ) -> Result<Engine, Error> {
@@ -205,9 +205,10 @@ async fn wire(
     let tracker = TaskTracker::new();
     let worker = if let Some(hands) = hands {
         let committer = Committer::start(&parts, &hands.0);
-        let leading = tracker.track_future(lead_loop(parts.clone()));
+        let leading = tracker.track_future(lead_loop(Arc::clone(&parts)));
         parts.spawner.spawn_apart("leader", Box::pin(leading));
-        let started = Worker::start(parts.clone(), Arc::clone(&registry), committer, hands).await;
+        let started =
+            Worker::start(Arc::clone(&parts), Arc::clone(&registry), committer, hands).await;
         if started.is_err() {
             // What was started before must not run on without an engine.
             parts.closing.cancel();

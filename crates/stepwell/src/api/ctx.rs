@@ -70,7 +70,7 @@ impl<I, S> Ctx<I, S> {
     /// The step's name.
     #[must_use]
     pub fn step(&self) -> &str {
-        &self.task.step
+        self.task.step()
     }
 
     /// The number of this attempt, from 1.
@@ -89,7 +89,7 @@ impl<I, S> Ctx<I, S> {
     /// every attempt of this step of this run, and for no other.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
-        format!("{}/{}", self.task.claim.run, self.task.step)
+        format!("{}/{}", self.task.claim.run, self.task.step())
     }
 
     /// Says that the step is alive, and learns whether it should go on.
@@ -190,7 +190,7 @@ where
     let is_upstream = task.claim.node == Node::ON_FAILURE
         || task.workflow.stored.definition.graph.is_ancestor(stored, task.claim.node);
     if !is_upstream {
-        let own = &task.step;
+        let own = task.step();
         let message = format!("ctx.output: step {name:?} does not lie upstream of {own:?}");
         return Err(Error::refused(Code::UnknownStep, message));
     }

@@ -30,11 +30,11 @@ pub struct Engine {
 
 /// What all handles of an engine share.
 pub(crate) struct Inner {
-    pub(super) parts: Parts,
+    pub(super) parts: Arc<Parts>,
     pub(super) registry: Arc<Registry>,
     pub(super) starter: Starter,
     pub(super) waiters: Waiters,
-    pub(super) worker: Option<Worker>,
+    pub(super) worker: Option<Arc<Worker>>,
     pub(super) default_tenant: Option<Tenant>,
     pub(super) tracker: TaskTracker,
     pub(super) is_stopped: AtomicBool,
@@ -154,7 +154,7 @@ impl Engine {
     /// How many tasks this engine executes right now.
     #[must_use]
     pub fn n_running(&self) -> usize {
-        self.inner.worker.as_ref().map_or(0, Worker::n_held)
+        self.inner.worker.as_ref().map_or(0, |worker| worker.n_held())
     }
 
     /// Stops with the grace period of the configuration.

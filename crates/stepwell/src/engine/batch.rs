@@ -11,42 +11,37 @@ use tokio_util::sync::CancellationToken;
 use super::{Contact, Parts};
 use crate::ports::{Clock, Ids, StoreError};
 
-/// The place where an answer goes.
-type AnswerTo<R> = oneshot::Sender<Result<R, StoreError>>;
+/// What a request is answered with.
+pub(crate) type Answer<R> = Result<R, StoreError>;
 
-/// A request with the place where its answer goes.
-pub(crate) type Pending<T, R> = (T, AnswerTo<R>);
+/// A request and where its answer goes.
+pub(crate) type Pending<T, A> = (T, A);
 
 /// Where requests wait. Whoever is free takes all of them.
-pub(crate) type Requests<T, R> = Arc<Mutex<mpsc::Receiver<Pending<T, R>>>>;
+pub(crate) type Requests<T, A> = Arc<Mutex<mpsc::Receiver<Pending<T, A>>>>;
 
 /// Takes requests for a store call that works on batches.
-pub(crate) struct Batcher<T, R> {
-    sender: mpsc::Sender<Pending<T, R>>,
+pub(crate) struct Batcher<T, A> {
+    sender: mpsc::Sender<Pending<T, A>>,
 }
 
-impl<T, R> Clone for Batcher<T, R> {
+impl<T, A> Clone for Batcher<T, A> {
     fn clone(&self) -> Self {
         Self { sender: self.sender.clone() }
     }
 }
 
-impl<T, R> Batcher<T, R> {
+impl<T, A> Batcher<T, A> {
     /// A batcher and the queue its loops read from.
-    pub(crate) fn new(capacity: usize) -> (Self, Requests<T, R>) {
+    pub(crate) fn new(capacity: usize) -> (Self, Requests<T, A>) {
         let (sender, receiver) = mpsc::channel(capacity);
         (Self { sender }, Arc::new(Mutex::new(receiver)))
     }
 
-    /// Hands in a request; waits only while the queue is full. The answer comes later, and the
-    /// receiver may be dropped. `None` if the engine has closed.
-    pub(crate) async fn submit(
-        &self,
-        request: T,
-    ) -> Option<oneshot::Receiver<Result<R, StoreError>>> {
-        let (answer_to, answer) = oneshot::channel();
-        self.sender.send((request, answer_to)).await.ok()?;
-        Some(answer)
+    /// Hands in a request; waits only while the queue is full. The answer comes later. `None` if
+    /// the engine has closed.
+    pub(crate) async fn submit(&self, request: T, answer_to: A) -> Option<()> {
+        self.sender.send((request, answer_to)).await.ok()
     }
 }
 
@@ -122,8 +117,8 @@ pub(crate) trait Carries {
 }
 
 /// Cuts what waits into batches of bearable size, in order.
-fn cut<T: Carries, R>(waiting: Vec<Pending<T, R>>) -> Vec<Vec<Pending<T, R>>> {
-    let mut batches: Vec<Vec<Pending<T, R>>> = Vec::new();
+fn cut<T: Carries, A>(waiting: Vec<Pending<T, A>>) -> Vec<Vec<Pending<T, A>>> {
+    let mut batches: Vec<Vec<Pending<T, A>>> = Vec::new();
     let mut n_bytes = usize::MAX;
     for pending in waiting {
         n_bytes = n_bytes.saturating_add(pending.0.bytes());
@@ -139,43 +134,50 @@ fn cut<T: Carries, R>(waiting: Vec<Pending<T, R>>) -> Vec<Vec<Pending<T, R>>> {
 }
 
 /// Reads requests until all senders are gone and answers them batch by batch.
-pub(crate) async fn run_batches<T: Clone + Carries, R, F>(
-    requests: Requests<T, R>,
+pub(crate) async fn run_batches<T: Clone + Carries, A, R, F>(
+    requests: Requests<T, A>,
     items_max: usize,
     patience: Patience,
     call: impl Fn(Vec<T>) -> F,
+    answer: impl Fn(Vec<(A, Answer<R>)>),
 ) where
     F: Future<Output = Result<Vec<R>, StoreError>>,
 {
     let mut waiting = Vec::new();
     while requests.lock().await.recv_many(&mut waiting, items_max).await > 0 {
         let batches = cut(std::mem::take(&mut waiting)).into_iter();
-        let mut open: Vec<(Vec<T>, Vec<AnswerTo<R>>)> =
+        let mut open: Vec<(Vec<T>, Vec<A>)> =
             batches.map(|batch| batch.into_iter().unzip()).collect();
         // The last one is taken first.
         open.reverse();
-        while let Some((items, senders)) = open.pop() {
+        while let Some((items, askers)) = open.pop() {
             match patience.call(|| call(items.clone())).await {
-                Ok(results) => answer_all(senders, results.into_iter().map(Ok)),
+                Ok(results) => {
+                    answer(askers.into_iter().zip(results.into_iter().map(Ok)).collect());
+                }
                 // One bad item must not fail the others: halve until it is alone.
                 Err(error) if is_about_data(&error) && items.len() > 1 => {
-                    let (mut first, mut first_senders) = (items, senders);
+                    let (mut first, mut first_askers) = (items, askers);
                     let half = first.len() / 2;
-                    let second = (first.split_off(half), first_senders.split_off(half));
-                    open.extend([second, (first, first_senders)]);
+                    let second = (first.split_off(half), first_askers.split_off(half));
+                    open.extend([second, (first, first_askers)]);
                 }
-                Err(error) => answer_all(senders, std::iter::repeat_with(|| Err(error.clone()))),
+                Err(error) => {
+                    answer(askers.into_iter().map(|asker| (asker, Err(error.clone()))).collect());
+                }
             }
         }
     }
 }
 
-fn is_about_data(error: &StoreError) -> bool {
+/// Whether trying again would end the same way.
+pub(super) fn is_about_data(error: &StoreError) -> bool {
     matches!(error, StoreError::Corrupt { .. } | StoreError::Refused { .. })
 }
 
-fn answer_all<R>(senders: Vec<AnswerTo<R>>, answers: impl Iterator<Item = Result<R, StoreError>>) {
-    for (answer_to, answer) in senders.into_iter().zip(answers) {
+/// Answers those who wait.
+pub(super) fn answer_all<R>(answers: Vec<(oneshot::Sender<Answer<R>>, Answer<R>)>) {
+    for (answer_to, answer) in answers {
         // Whoever asked may have gone; the effect stands.
         let _ = answer_to.send(answer);
     }
@@ -192,9 +194,8 @@ mod tests {
     }
 
     fn sizes(requests: &[usize]) -> Vec<Vec<usize>> {
-        let pending = |bytes: &usize| (*bytes, oneshot::channel::<Result<(), StoreError>>().0);
-        let batches = cut(requests.iter().map(pending).collect());
-        let bytes = |batch: Vec<Pending<usize, ()>>| batch.into_iter().map(|(n, _)| n).collect();
+        let batches = cut(requests.iter().map(|bytes| (*bytes, ())).collect());
+        let bytes = |batch: Vec<Pending<usize, ()>>| batch.into_iter().map(|(n, ())| n).collect();
         batches.into_iter().map(bytes).collect()
     }
 

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ports::{Clock, Codec, DynStore, Ids, Spawner};
 
-pub(crate) use commit::{Committer, HandedIn};
+pub(crate) use commit::{Committer, refused};
 pub use config::Config;
 pub(crate) use contact::Contact;
 pub use error::Error;
@@ -24,17 +24,23 @@ pub(crate) use payloads::{decode, encode};
 pub(crate) use registry::{Code, Registered, Registry, StepCode};
 pub(crate) use start::{Starter, to_error};
 
-/// What every part of an engine is handed when it is made.
-#[derive(Clone)]
+/// What all parts of an engine share.
 pub(crate) struct Parts {
     pub(crate) store: DynStore,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) spawner: Arc<dyn Spawner>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) codec: Arc<dyn Codec>,
-    pub(crate) config: Arc<Config>,
+    pub(crate) config: Config,
     pub(crate) worker: WorkerId,
     pub(crate) contact: Arc<Contact>,
     /// Fires when the engine closes: every loop ends.
     pub(crate) closing: CancellationToken,
+}
+
+impl Parts {
+    /// What spreads retries, handed to the rules with a failure.
+    pub(crate) fn chance(&self) -> u32 {
+        u32::try_from(self.ids.random() >> 32).unwrap_or_default()
+    }
 }

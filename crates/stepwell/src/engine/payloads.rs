@@ -1,6 +1,7 @@
 //! Values to payloads and back, within the limits.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,7 +17,7 @@ use crate::ports::{Codec, Payload};
 pub(crate) fn encode(
     codec: &dyn Codec,
     bytes_max: usize,
-    what: &str,
+    what: impl Display,
     value: &impl Serialize,
 ) -> Result<Payload, Error> {
     let bytes = codec.encode(value).map_err(|error| {

@@ -45,7 +45,7 @@ pub(crate) struct Registered {
     /// For every step as this program numbers it, the stored node.
     stored_of: Vec<Node>,
     /// The other way round.
-    declared_of: HashMap<Node, Node>,
+    declared_of: Vec<Option<Node>>,
 }
 
 impl Registered {
@@ -64,8 +64,11 @@ impl Registered {
             .nodes()
             .filter_map(|node| by_name.get(declared.graph.name(node)?).copied())
             .collect();
-        let declared_of = stored_of.iter().copied().zip(declared.graph.nodes()).collect();
         drop(by_name);
+        let mut declared_of = vec![None; stored.definition.graph.nodes().count()];
+        for (stored, declared) in stored_of.iter().zip(declared.graph.nodes()) {
+            declared_of[stored.index()] = Some(declared);
+        }
         let graph = &stored.definition.graph;
         let n_roots = graph.nodes().filter(|node| graph.parents(*node).is_empty()).count();
         Ok(Self { declared, stored, steps, on_failure, n_roots, stored_of, declared_of })
@@ -77,20 +80,18 @@ impl Registered {
             let code = self.on_failure.clone()?;
             return Some(StepCode { code, skip_if: Vec::new() });
         }
-        self.steps.get(self.declared_of.get(&node)?.index()).cloned()
+        self.steps.get(self.declared_node(node)?.index()).cloned()
     }
 
     /// How this program wants a stored node executed.
-    pub(crate) fn policy(&self, node: Node) -> StepPolicy {
-        let declared = self.declared_of.get(&node);
-        declared.and_then(|node| self.declared.step_policy(*node)).cloned().unwrap_or_default()
+    pub(crate) fn policy(&self, node: Node) -> Option<&StepPolicy> {
+        self.declared.step_policy(self.declared_node(node)?)
     }
 
     /// The stored numbers of a stored node's parents, in the order this program declares them.
-    pub(crate) fn parents(&self, node: Node) -> Vec<Node> {
-        let Some(declared) = self.declared_of.get(&node) else { return Vec::new() };
-        let edges = self.declared.graph.parents(*declared).iter();
-        edges.filter_map(|edge| self.stored_node(edge.node)).collect()
+    pub(crate) fn parents(&self, node: Node) -> impl Iterator<Item = Node> {
+        let edges = self.declared_node(node).map(|declared| self.declared.graph.parents(declared));
+        edges.unwrap_or_default().iter().filter_map(|edge| self.stored_node(edge.node))
     }
 
     /// How many steps may become ready when a stored node ends.
@@ -99,6 +100,11 @@ impl Registered {
             Node::ON_FAILURE => 0,
             node => self.stored.definition.graph.children(node).len(),
         }
+    }
+
+    /// The number this program gives a stored node.
+    fn declared_node(&self, stored: Node) -> Option<Node> {
+        self.declared_of.get(stored.index()).copied().flatten()
     }
 
     /// The stored number of a step as this program numbers it.

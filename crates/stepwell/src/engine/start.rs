@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::batch::{Batcher, Carries, Patience, run_batches};
+use tokio::sync::oneshot;
+
+use super::batch::{Answer, Batcher, Carries, Patience, answer_all, run_batches};
 use super::{Error, Parts, Registry};
 use crate::ports::{DynStore, StartAnswer, StartRequest, Started, StoreError};
 use crate::worker::Hands;
@@ -13,7 +15,7 @@ const RETRIES_MAX: u32 = 5;
 
 /// Takes starts and stores whatever is waiting as one transaction.
 #[derive(Clone)]
-pub(crate) struct Starter(Batcher<StartRequest, StartAnswer>);
+pub(crate) struct Starter(Batcher<StartRequest, oneshot::Sender<Answer<StartAnswer>>>);
 
 impl Carries for StartRequest {
     fn bytes(&self) -> usize {
@@ -39,14 +41,23 @@ impl Starter {
             let n_roots = n_roots.sum();
             async move { start(&store, hands.as_deref(), items, n_roots).await }
         };
-        parts.spawner.spawn(Box::pin(run_batches(requests, items_max, patience, call)));
+        parts.spawner.spawn(Box::pin(run_batches(requests, items_max, patience, call, answer_all)));
         Self(batcher)
     }
 
     /// Starts a run. When this returns without an error, the run is stored.
     pub(crate) async fn run(&self, request: StartRequest) -> Result<StartAnswer, Error> {
-        let answer = self.0.submit(request).await.ok_or_else(Error::stopped)?;
+        let answer = self.submit(request).await?;
         Ok(answer.await.map_err(|_| Error::stopped())??)
+    }
+
+    async fn submit(
+        &self,
+        request: StartRequest,
+    ) -> Result<oneshot::Receiver<Answer<StartAnswer>>, Error> {
+        let (answer_to, answer) = oneshot::channel();
+        self.0.submit(request, answer_to).await.ok_or_else(Error::stopped)?;
+        Ok(answer)
     }
 
     /// Starts several runs; they travel together as far as batches allow.
@@ -56,7 +67,7 @@ impl Starter {
     ) -> Result<Vec<StartAnswer>, Error> {
         let mut waiting = Vec::with_capacity(requests.len());
         for request in requests {
-            waiting.push(self.0.submit(request).await.ok_or_else(Error::stopped)?);
+            waiting.push(self.submit(request).await?);
         }
         let mut answers = Vec::with_capacity(waiting.len());
         for answer in waiting {

@@ -12,7 +12,7 @@ use crate::ports::{Hint, Lead, ReapRequest, StoreError};
 const REAP_BATCH_MAX: usize = 100;
 
 /// Leads or stands by until the engine closes, then resigns so that another takes over at once.
-pub(crate) async fn lead_loop(parts: Parts) {
+pub(crate) async fn lead_loop(parts: Arc<Parts>) {
     let mut hints = parts.store.hints();
     let mut led: Option<Led> = None;
     while !parts.closing.is_cancelled() {

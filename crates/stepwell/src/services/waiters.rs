@@ -19,9 +19,9 @@ pub(crate) struct Waiters {
 
 impl Waiters {
     /// Starts the loop that wakes waiters.
-    pub(crate) fn start(parts: &Parts) -> Self {
+    pub(crate) fn start(parts: &Arc<Parts>) -> Self {
         let waiters = Self::default();
-        parts.spawner.spawn(Box::pin(waiters.clone().wake_loop(parts.clone())));
+        parts.spawner.spawn(Box::pin(waiters.clone().wake_loop(Arc::clone(parts))));
         waiters
     }
 
@@ -33,7 +33,7 @@ impl Waiters {
         woken.await.ok()
     }
 
-    async fn wake_loop(self, parts: Parts) {
+    async fn wake_loop(self, parts: Arc<Parts>) {
         let mut hints = parts.store.hints();
         loop {
             hints.look(Hint::Ended);

@@ -1,19 +1,17 @@
 //! The claim loop: takes as many tasks as there are free slots, and waits for hints or the poll.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stepwell_core::id::Node;
 use stepwell_core::time::Timestamp;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::context::TaskNames;
 use super::{Handful, TaskArgs, TaskContext, Worker};
-use crate::engine::StepCode;
+use crate::engine::{StepCode, refused};
 use crate::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Hint, Outcome, Payload, StoreError,
+    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, CommitItem, Hint, Outcome, StoreError,
     TaskInputs,
 };
 
@@ -35,7 +33,7 @@ fn poll_span(interval: Duration, n_empty: u32) -> Duration {
 
 impl Worker {
     /// Claims and executes until the engine begins to stop.
-    pub(super) async fn claim_loop(self) {
+    pub(super) async fn claim_loop(self: Arc<Self>) {
         let _ended = self.claimed_last.clone().drop_guard();
         let mut hints = self.parts.store.hints();
         let mut n_empty = 0;
@@ -82,7 +80,10 @@ impl Worker {
         full.saturating_sub(spread)
     }
 
-    async fn look_for_work(&self, slot: OwnedSemaphorePermit) -> Result<Look, StoreError> {
+    async fn look_for_work(
+        self: &Arc<Self>,
+        slot: OwnedSemaphorePermit,
+    ) -> Result<Look, StoreError> {
         let mut slots = vec![slot];
         slots.extend(self.hands.free_slots(usize::MAX));
         let request = self.hands.request(slots.len(), !self.hands.held.holds_suspect());
@@ -94,7 +95,7 @@ impl Worker {
     }
 
     async fn look(
-        &self,
+        self: &Arc<Self>,
         request: ClaimRequest,
         slots: Vec<OwnedSemaphorePermit>,
     ) -> Result<Look, StoreError> {
@@ -116,7 +117,7 @@ impl Worker {
     }
 
     /// Executes what is handed over, until the engine closes.
-    pub(super) async fn hand_over_loop(self, mut given: UnboundedReceiver<Handful>) {
+    pub(super) async fn hand_over_loop(self: Arc<Self>, mut given: UnboundedReceiver<Handful>) {
         loop {
             let handful = tokio::select! {
                 biased;
@@ -130,7 +131,7 @@ impl Worker {
 
     /// Reads what the claimed tasks need and starts each in its slot. If that cannot be read, the
     /// tasks go back.
-    async fn execute_all(&self, Handful { now, tasks }: Handful) {
+    async fn execute_all(self: &Arc<Self>, Handful { now, tasks }: Handful) {
         let lacking = tasks.iter().filter(|(task, ..)| task.inputs.is_none());
         let lacking: Vec<ClaimRef> = lacking.map(|(task, ..)| task.claim).collect();
         let mut read = self.inputs(&lacking).await.into_iter();
@@ -150,12 +151,11 @@ impl Worker {
             let (code, args) = match prepared {
                 Ok(prepared) => prepared,
                 Err(outcome) => {
-                    self.commit(claim, outcome).await;
-                    self.hands.held.drop_claim(claim);
+                    self.hand_in(CommitItem { claim, outcome }, 0).await;
                     continue;
                 }
             };
-            let worker = self.clone();
+            let worker = Arc::clone(self);
             self.parts.spawner.spawn(Box::pin(async move {
                 worker.attempt(code, args, slot).await;
             }));
@@ -186,7 +186,7 @@ impl Worker {
         tracing::warn!(%error, "read inputs of a claimed task");
         match error {
             StoreError::Unavailable { .. } => Outcome::Released,
-            error => self.refused(error),
+            error => refused(&self.parts, error),
         }
     }
 
@@ -200,17 +200,20 @@ impl Worker {
         let workflow = self.registry.get(task.definition.id)?;
         let node = task.claim.node;
         let code = workflow.step(node)?;
-        let left = inputs.parents.into_iter().map(|parent| (parent.node, parent.output));
-        let left: HashMap<Node, Option<Payload>> = left.collect();
-        let output = |node| left.get(&node).cloned().flatten();
-        let parents = workflow.parents(node).into_iter().map(output).collect();
+        let mut left = inputs.parents;
+        left.sort_unstable_by_key(|parent| parent.node);
+        let output = |node| {
+            let found = left.binary_search_by_key(&node, |parent| parent.node);
+            found.ok().and_then(|ix| left[ix].output.clone())
+        };
+        let parents = workflow.parents(node).map(output).collect();
         let names = TaskNames {
             claim: task.claim,
             run_id: task.run_id,
             tenant: task.tenant,
             attempt: task.attempt,
         };
-        let context = TaskContext::new(self.parts.clone(), workflow, names, stop, now);
+        let context = TaskContext::new(Arc::clone(&self.parts), workflow, names, stop, now);
         let context = Arc::new(context);
         Some((code, TaskArgs { context, input: inputs.input, parents, failure: inputs.failure }))
     }

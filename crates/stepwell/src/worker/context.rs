@@ -15,12 +15,11 @@ use crate::ports::{ClaimRef, Payload};
 
 /// What an execution knows about its task.
 pub(crate) struct TaskContext {
-    pub(crate) parts: Parts,
+    pub(crate) parts: Arc<Parts>,
     pub(crate) workflow: Arc<Registered>,
     pub(crate) claim: ClaimRef,
     pub(crate) run_id: RunId,
     pub(crate) tenant: Tenant,
-    pub(crate) step: String,
     pub(crate) attempt: u32,
     pub(crate) stop: Stop,
     /// The store's time of the claim, and this process's clock at that moment.
@@ -51,7 +50,7 @@ pub(crate) struct TaskNames {
 
 impl TaskContext {
     pub(crate) fn new(
-        parts: Parts,
+        parts: Arc<Parts>,
         workflow: Arc<Registered>,
         names: TaskNames,
         stop: Stop,
@@ -59,7 +58,6 @@ impl TaskContext {
     ) -> Self {
         let claimed_when = parts.clock.elapsed();
         Self {
-            step: workflow.stored.definition.name(names.claim.node).to_owned(),
             parts,
             workflow,
             claim: names.claim,
@@ -72,6 +70,11 @@ impl TaskContext {
             notes: Mutex::default(),
             last_beat: Mutex::new(claimed_when),
         }
+    }
+
+    /// The step's name.
+    pub(crate) fn step(&self) -> &str {
+        self.workflow.stored.definition.name(self.claim.node)
     }
 
     /// The store's time, as well as this process can tell.

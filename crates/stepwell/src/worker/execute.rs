@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stepwell_core::decide::Notes;
-use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
+use stepwell_core::failure::{Failure, FailureKind};
 use stepwell_core::workflow::StepPolicy;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::panic::{guarded, guarded_async};
 use super::{TaskArgs, Worker};
-use crate::engine::{Code, HandedIn, StepCode};
-use crate::ports::{ClaimRef, CommitAnswer, CommitItem, Outcome, Payload, StoreError};
+use crate::engine::{Code, StepCode};
+use crate::ports::{CommitItem, Outcome, Payload};
 
 /// How an execution ended.
 enum Ended {
@@ -30,40 +29,20 @@ impl Worker {
     pub(super) async fn attempt(&self, code: StepCode, args: TaskArgs, slot: OwnedSemaphorePermit) {
         let claim = args.context.claim;
         let n_next = args.context.workflow.n_children(claim.node);
-        if let Ended::With(outcome) = self.execute(code, args).await {
-            let item = CommitItem { claim, outcome };
-            let handed_in = self.committer.hand_in_before(item, n_next).await;
-            drop(slot);
-            self.conclude(claim, handed_in).await;
+        match self.execute(code, args).await {
+            Ended::With(outcome) => self.hand_in(CommitItem { claim, outcome }, n_next).await,
+            Ended::NotMine => self.hands.drop_claims(&[claim]),
         }
-        self.hands.held.drop_claim(claim);
+        drop(slot);
     }
 
-    /// Commits an outcome.
-    pub(super) async fn commit(&self, claim: ClaimRef, outcome: Outcome) {
-        let handed_in = self.committer.hand_in(CommitItem { claim, outcome }).await;
-        self.conclude(claim, handed_in).await;
-    }
-
-    /// Waits until an outcome is committed. One that the store refuses becomes a failure of the
-    /// step, or the task would look as if it still ran.
-    async fn conclude(&self, claim: ClaimRef, handed_in: Result<HandedIn, StoreError>) {
-        let answer = match handed_in {
-            Ok(handed_in) => handed_in.answer().await,
-            Err(error) => Err(error),
-        };
-        let answer = match answer {
-            Err(error @ (StoreError::Corrupt { .. } | StoreError::Refused { .. })) => {
-                tracing::error!(?claim, %error, "outcome refused by the store");
-                let outcome = self.refused(&error);
-                self.committer.commit(CommitItem { claim, outcome }).await
-            }
-            answer => answer,
-        };
-        match answer {
-            Ok(CommitAnswer::Accepted) => {}
-            Ok(CommitAnswer::NotMine) => tracing::info!(?claim, "late outcome refused"),
-            Err(error) => tracing::error!(?claim, %error, "outcome not committed"),
+    /// Hands in an outcome by which so many tasks may become ready. The claim is held until that is
+    /// committed.
+    pub(super) async fn hand_in(&self, item: CommitItem, n_next: usize) {
+        let claim = item.claim;
+        if let Err(error) = self.committer.hand_in(item, n_next).await {
+            tracing::error!(?claim, %error, "outcome not committed");
+            self.hands.drop_claims(&[claim]);
         }
     }
 
@@ -73,8 +52,8 @@ impl Worker {
             Ok(false) => {}
             Err(failure) => return self.failed(&args, failure),
         }
-        let policy = args.context.workflow.policy(args.context.claim.node);
         let context = Arc::clone(&args.context);
+        let policy = context.workflow.policy(context.claim.node);
         let answer = match code.code {
             Code::Sleep => return Ended::With(Outcome::Slept),
             Code::Async(code) => {
@@ -83,12 +62,12 @@ impl Worker {
                     biased;
                     answer = future => Some(answer.and_then(|answer| answer)),
                     () = context.stop.token().cancelled() => None,
-                    failure = overdue(&context, &policy) => Some(Err(failure)),
+                    failure = overdue(&context, policy) => Some(Err(failure)),
                 }
             }
             Code::Blocking(code) => {
                 let answer = self.call_blocking(code, args);
-                self.await_blocking(answer, &context, &policy).await
+                self.await_blocking(answer, &context, policy).await
             }
         };
         self.ended(&context, answer)
@@ -115,7 +94,7 @@ impl Worker {
         &self,
         mut answer: oneshot::Receiver<Answer>,
         context: &super::TaskContext,
-        policy: &StepPolicy,
+        policy: Option<&StepPolicy>,
     ) -> Option<Answer> {
         let gone = || Err(Failure::new(FailureKind::Panic, "", "its thread went away"));
         tokio::select! {
@@ -145,26 +124,15 @@ impl Worker {
                 Ended::With(Outcome::Released)
             }
             Some(Err(failure)) => {
-                Ended::With(Outcome::Failed { failure, notes, chance: self.chance() })
+                Ended::With(Outcome::Failed { failure, notes, chance: self.parts.chance() })
             }
             None if context.stop.hands_back() => Ended::With(Outcome::Released),
             None => Ended::NotMine,
         }
     }
 
-    /// What is left to say of a task about which the store refuses to hear anything else.
-    pub(super) fn refused(&self, error: &StoreError) -> Outcome {
-        let failure = Failure::new(FailureKind::Payload, "", &error.to_string())
-            .with_retry(RetryAdvice::Never);
-        Outcome::Failed { failure, notes: Notes::new(), chance: self.chance() }
-    }
-
     fn failed(&self, args: &TaskArgs, failure: Failure) -> Ended {
         self.ended(&args.context, Some(Err(failure)))
-    }
-
-    fn chance(&self) -> u32 {
-        u32::try_from(self.parts.ids.random() >> 32).unwrap_or_default()
     }
 }
 
@@ -179,15 +147,18 @@ fn should_skip(code: &StepCode, args: &TaskArgs) -> Result<bool, Failure> {
 }
 
 /// Completes when the step has taken too long, or has been silent for too long.
-async fn overdue(context: &super::TaskContext, policy: &StepPolicy) -> Failure {
+async fn overdue(context: &super::TaskContext, policy: Option<&StepPolicy>) -> Failure {
     let clock = &context.parts.clock;
     let timeout = async {
-        let Some(span) = policy.timeout else { return std::future::pending().await };
+        let Some(span) = policy.and_then(|policy| policy.timeout) else {
+            return std::future::pending().await;
+        };
         clock.sleep(span).await;
         timed_out(&format!("took longer than its time-out of {span:?}"))
     };
     let silence = async {
-        let Some(span) = policy.heartbeat_timeout else { return std::future::pending().await };
+        let span = policy.and_then(|policy| policy.heartbeat_timeout);
+        let Some(span) = span else { return std::future::pending().await };
         loop {
             let left = span.saturating_sub(context.silent_for());
             if left == Duration::ZERO {

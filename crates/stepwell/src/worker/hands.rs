@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::calls::ClaimCalls;
 use super::held::{Held, Stop};
 use crate::engine::Parts;
-use crate::ports::{ClaimRequest, ClaimedTask, HandedOver};
+use crate::ports::{ClaimRef, ClaimRequest, ClaimedTask, HandedOver};
 
 /// Claimed tasks, each with its slot and the way to stop it.
 pub(crate) struct Handful {
@@ -20,7 +20,7 @@ pub(crate) struct Handful {
 
 /// The slots of a worker and what they hold.
 pub(crate) struct Hands {
-    parts: Parts,
+    parts: Arc<Parts>,
     /// One permit per task that may be executed at once.
     pub(super) slots: Arc<Semaphore>,
     pub(super) held: Arc<Held>,
@@ -56,10 +56,10 @@ pub(crate) struct Offer<'h> {
 
 impl Hands {
     /// The hands of a worker, and where to find what they are given.
-    pub(crate) fn new(parts: &Parts) -> (Arc<Self>, mpsc::UnboundedReceiver<Handful>) {
+    pub(crate) fn new(parts: &Arc<Parts>) -> (Arc<Self>, mpsc::UnboundedReceiver<Handful>) {
         let (handfuls, given) = mpsc::unbounded_channel();
         let hands = Self {
-            parts: parts.clone(),
+            parts: Arc::clone(parts),
             slots: Arc::new(Semaphore::new(parts.config.slots)),
             held: Arc::default(),
             calls: ClaimCalls::default(),
@@ -147,11 +147,14 @@ impl Hands {
         tasks: Vec<ClaimedTask>,
         slots: Vec<OwnedSemaphorePermit>,
     ) -> Handful {
-        let take = |(task, slot): (ClaimedTask, _)| {
-            let stop = self.held.take(task.claim, task.is_suspect);
-            (task, stop, slot)
-        };
-        Handful { now, tasks: tasks.into_iter().zip(slots).map(take).collect() }
+        let stops = self.held.take(tasks.iter().map(|task| (task.claim, task.is_suspect)));
+        let tasks = tasks.into_iter().zip(stops).zip(slots);
+        Handful { now, tasks: tasks.map(|((task, stop), slot)| (task, stop, slot)).collect() }
+    }
+
+    /// These claims are done with.
+    pub(crate) fn drop_claims(&self, claims: &[ClaimRef]) {
+        self.held.drop_claims(claims);
     }
 }
 

@@ -1,12 +1,14 @@
 //! The heartbeat loop: keeps the worker's lease, and stops executions whose claims are gone.
 
+use std::sync::Arc;
+
 use super::Worker;
 use crate::ports::{ClaimRef, CommitItem, HeartbeatAnswer, Hint, Outcome};
 
 impl Worker {
     /// Beats until the engine closes: also while it drains, or its running steps would be taken
     /// for dead.
-    pub(super) async fn heartbeat_loop(self) {
+    pub(super) async fn heartbeat_loop(self: Arc<Self>) {
         let mut hints = self.parts.store.hints();
         loop {
             tokio::select! {

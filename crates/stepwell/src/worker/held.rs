@@ -37,35 +37,39 @@ struct Entry {
     is_suspect: bool,
 }
 
+#[derive(Default)]
+struct Claims {
+    entries: BTreeMap<ClaimRef, Entry>,
+    n_suspects: usize,
+}
+
 /// The claims a worker holds right now.
 #[derive(Default)]
 pub(crate) struct Held {
-    claims: Mutex<BTreeMap<ClaimRef, Entry>>,
+    claims: Mutex<Claims>,
     dropped: Notify,
     suspect_dropped: Notify,
 }
 
 impl Held {
-    /// Takes up a claim. An older claim on the same task is no longer ours: its execution is
-    /// stopped, and its answer would change nothing.
-    pub(crate) fn take(&self, claim: ClaimRef, is_suspect: bool) -> Stop {
+    /// Takes up claims, suspects or not. An older claim on the same task is no longer ours: its
+    /// execution is stopped, and its answer would change nothing.
+    pub(crate) fn take(&self, taken: impl Iterator<Item = (ClaimRef, bool)>) -> Vec<Stop> {
         let mut claims = self.claims();
-        let of_task = |token| ClaimRef { token, ..claim };
-        let same_task = of_task(Token(u128::MIN))..=of_task(Token(u128::MAX));
-        for entry in claims.range(same_task).map(|(_, entry)| entry) {
-            entry.stop.token.cancel();
-        }
-        let stop = Stop::default();
-        claims.insert(claim, Entry { stop: stop.clone(), is_suspect });
-        stop
+        taken.map(|(claim, is_suspect)| claims.take(claim, is_suspect)).collect()
     }
 
-    /// The claim is done with.
-    pub(crate) fn drop_claim(&self, claim: ClaimRef) {
-        let dropped = self.claims().remove(&claim);
-        if dropped.is_some_and(|entry| entry.is_suspect) {
+    /// These claims are done with.
+    pub(crate) fn drop_claims(&self, dropped: &[ClaimRef]) {
+        let mut claims = self.claims();
+        let n_suspects = claims.n_suspects;
+        for claim in dropped {
+            claims.remove(claim);
+        }
+        if claims.n_suspects < n_suspects {
             self.suspect_dropped.notify_one();
         }
+        drop(claims);
         self.dropped.notify_waiters();
     }
 
@@ -75,28 +79,28 @@ impl Held {
     }
 
     pub(crate) fn refs(&self) -> Vec<ClaimRef> {
-        self.claims().keys().copied().collect()
+        self.claims().entries.keys().copied().collect()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.claims().len()
+        self.claims().entries.len()
     }
 
     pub(crate) fn holds_suspect(&self) -> bool {
-        self.claims().values().any(|entry| entry.is_suspect)
+        self.claims().n_suspects > 0
     }
 
     /// These claims are no longer ours.
     pub(crate) fn lose(&self, lost: &[ClaimRef]) {
         let claims = self.claims();
-        for entry in lost.iter().filter_map(|claim| claims.get(claim)) {
+        for entry in lost.iter().filter_map(|claim| claims.entries.get(claim)) {
             entry.stop.token.cancel();
         }
     }
 
     /// Stops everything; what really stops goes back to the queue.
     pub(crate) fn hand_back_all(&self) {
-        for entry in self.claims().values() {
+        for entry in self.claims().entries.values() {
             entry.stop.hands_back.store(true, Ordering::Release);
             entry.stop.token.cancel();
         }
@@ -116,8 +120,28 @@ impl Held {
         }
     }
 
-    fn claims(&self) -> MutexGuard<'_, BTreeMap<ClaimRef, Entry>> {
+    fn claims(&self) -> MutexGuard<'_, Claims> {
         self.claims.lock().expect("no holder of the lock panics")
+    }
+}
+
+impl Claims {
+    fn take(&mut self, claim: ClaimRef, is_suspect: bool) -> Stop {
+        let of_task = |token| ClaimRef { token, ..claim };
+        let same_task = of_task(Token(u128::MIN))..=of_task(Token(u128::MAX));
+        for entry in self.entries.range(same_task).map(|(_, entry)| entry) {
+            entry.stop.token.cancel();
+        }
+        let stop = Stop::default();
+        let older = self.entries.insert(claim, Entry { stop: stop.clone(), is_suspect });
+        self.n_suspects += usize::from(is_suspect);
+        self.n_suspects -= usize::from(older.is_some_and(|older| older.is_suspect));
+        stop
+    }
+
+    fn remove(&mut self, claim: &ClaimRef) {
+        let entry = self.entries.remove(claim);
+        self.n_suspects -= usize::from(entry.is_some_and(|entry| entry.is_suspect));
     }
 }
 
@@ -133,9 +157,9 @@ mod tests {
         let held = Held::default();
         let claim = |n: u64| ClaimRef { run: RunKey(1), node: Node(0), token: Token::new(n, 0) };
         for (n, is_suspect) in [(1, false), (2, true)] {
-            held.take(claim(n), is_suspect);
+            held.take([(claim(n), is_suspect)].into_iter());
             assert!(held.suspect_dropped().now_or_never().is_none());
-            held.drop_claim(claim(n));
+            held.drop_claims(&[claim(n)]);
             assert_eq!(held.suspect_dropped().now_or_never().is_some(), is_suspect);
         }
     }

@@ -23,9 +23,8 @@ use crate::engine::{Committer, Error, Parts, Registry};
 use crate::ports::WorkerRegistration;
 
 /// One engine's worker.
-#[derive(Clone)]
 pub(crate) struct Worker {
-    pub(crate) parts: Parts,
+    pub(crate) parts: Arc<Parts>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) committer: Committer,
     hands: Arc<Hands>,
@@ -36,19 +35,19 @@ pub(crate) struct Worker {
 impl Worker {
     /// Registers the worker and starts its loops.
     pub(crate) async fn start(
-        parts: Parts,
+        parts: Arc<Parts>,
         registry: Arc<Registry>,
         committer: Committer,
         (hands, given): (Arc<Hands>, UnboundedReceiver<Handful>),
-    ) -> Result<Self, Error> {
+    ) -> Result<Arc<Self>, Error> {
         let claimed_last = CancellationToken::new();
-        let worker = Self { parts, registry, committer, hands, claimed_last };
+        let worker = Arc::new(Self { parts, registry, committer, hands, claimed_last });
         worker.register().await?;
         let spawner = Arc::clone(&worker.parts.spawner);
         // User code that hogs the runtime must not cost the worker its leases.
-        spawner.spawn_apart("heartbeat", Box::pin(worker.clone().heartbeat_loop()));
-        spawner.spawn(Box::pin(worker.clone().claim_loop()));
-        spawner.spawn(Box::pin(worker.clone().hand_over_loop(given)));
+        spawner.spawn_apart("heartbeat", Box::pin(Arc::clone(&worker).heartbeat_loop()));
+        spawner.spawn(Box::pin(Arc::clone(&worker).claim_loop()));
+        spawner.spawn(Box::pin(Arc::clone(&worker).hand_over_loop(given)));
         Ok(worker)
     }
 

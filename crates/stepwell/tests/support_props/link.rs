@@ -11,10 +11,10 @@ use stepwell::core::run::{RunLog, RunStatus, TaskRow};
 use stepwell::core::workflow::Definition;
 use stepwell::ports::{
     ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitItem, Commits, Committed, Definitions,
-    FiredTimers, HandedOver, HeartbeatAnswer, Hints, Inspection, Lead, Leadership, Payload,
-    ReapRequest, Reaped, RunFilter, RunPage, RunView, Runs, StartRequest, Started, Starts, Store,
-    StoreDump, StoreError, StoredDefinition, TaskInputs, TenantSettings, TenantView, Tenants,
-    Timers, WorkerRegistration, Workers,
+    FiredTimers, HandedOver, HeartbeatAnswer, Hints, Inspection, Lead, Leadership, Outcome,
+    Payload, ReapRequest, Reaped, RunFilter, RunPage, RunView, Runs, StartRequest, Started, Starts,
+    Store, StoreDump, StoreError, StoredDefinition, TaskInputs, TenantSettings, TenantView,
+    Tenants, Timers, WorkerRegistration, Workers,
 };
 use tokio::sync::Semaphore;
 
@@ -50,6 +50,8 @@ struct Fault {
     n_replies_lost: u32,
     /// Nothing is handed over; everything waits to be claimed.
     refuses_offers: bool,
+    /// Commits with this output are refused.
+    output_refused: Option<&'static [u8]>,
 }
 
 impl Link {
@@ -68,6 +70,23 @@ impl Link {
     /// From now on nothing is handed over.
     pub(crate) fn refuse_offers(&self) {
         self.fault.lock().expect("no holder of the lock panics").refuses_offers = true;
+    }
+
+    /// From now on commits with this output are refused.
+    pub(crate) fn refuse_output(&self, bytes: &'static [u8]) {
+        self.fault.lock().expect("no holder of the lock panics").output_refused = Some(bytes);
+    }
+
+    fn check_outputs(&self, items: &[CommitItem]) -> Answer<()> {
+        let refused = self.fault.lock().expect("no holder of the lock panics").output_refused;
+        let is_refused = |item: &CommitItem| match &item.outcome {
+            Outcome::Completed { output, .. } => refused == Some(&*output.bytes),
+            _ => false,
+        };
+        if items.iter().any(is_refused) {
+            return Err(StoreError::Corrupt { what: "no place for such an output".into() });
+        }
+        Ok(())
     }
 
     pub(crate) fn cut(&self) {
@@ -199,6 +218,7 @@ impl Commits for Link {
         offer: Option<ClaimRequest>,
     ) -> Answer<Committed> {
         let offer = self.idle(offer);
+        self.check_outputs(&items)?;
         let answers = self.reach("commit")?.commit(items.clone()).await?;
         self.watch.committed(&items, &answers);
         let committed = Committed { answers, handed_over: self.hand_over(offer).await? };
