@@ -14,7 +14,8 @@ const DIALECT: Dialect = &[
     ("{short}", "x'01'"),
     ("{key}", "x'00000000000000000000000000000001'"),
     ("{other key}", "x'00000000000000000000000000000002'"),
-    ("{no key}", "x'00000000000000000000000000000009'"),
+    ("{run}", "1"),
+    ("{no run}", "99"),
     ("{yes}", "1"),
     ("{no}", "0"),
     (", {queues}", ""),
@@ -28,7 +29,7 @@ const READY: Table = Table {
     name: "task",
     only: Some("sqlite"),
     good: &[
-        ("run", "{key}"),
+        ("run", "{run}"),
         ("node", "0"),
         ("state", "1"),
         ("n_unmet", "0"),
@@ -72,7 +73,7 @@ const DONE: Table = Table {
     name: "task",
     only: Some("sqlite"),
     good: &[
-        ("run", "{key}"),
+        ("run", "{run}"),
         ("node", "0"),
         ("state", "5"),
         ("n_unmet", "0"),

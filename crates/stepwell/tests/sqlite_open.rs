@@ -305,7 +305,7 @@ async fn a_call_whose_rows_are_refused_fails_alone() {
     let definition = store.register(&definition()).await.expect("it registers").id;
     let other = rusqlite::Connection::open(&path).expect("it opens");
     let refuse = "create trigger refuse before insert on task \
-        when new.run = x'00000000000000000000000000000002' \
+        when new.run = (select no from run where key = x'00000000000000000000000000000002') \
         begin select raise(abort, 'refused'); end";
     other.execute_batch(refuse).expect("it is made");
     // What is asked for while somebody else writes goes into one transaction.

@@ -138,11 +138,11 @@ pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "input",
         only: None,
-        good: &[("run", "{key}"), ("codec", "'json'"), ("bytes", "{short}")],
+        good: &[("run", "{run}"), ("codec", "'json'"), ("bytes", "{short}")],
         other: &[],
         bad: &[
             ("an input twice", &[]),
-            ("a run that is not there", &[("run", "{no key}")]),
+            ("a run that is not there", &[("run", "{no run}")]),
             ("no bytes", &[("bytes", "null")]),
         ],
     },
@@ -150,7 +150,7 @@ pub(crate) const TABLES: &[Table] = &[
         name: "task",
         only: None,
         good: &[
-            ("run", "{key}"),
+            ("run", "{run}"),
             ("node", "0"),
             ("state", "1"),
             ("n_unmet", "0"),
@@ -165,7 +165,7 @@ pub(crate) const TABLES: &[Table] = &[
         bad: &[
             ("a node twice", &[("node", "0")]),
             ("a node below zero", &[("node", "-1")]),
-            ("a run that is not there", &[("run", "{no key}")]),
+            ("a run that is not there", &[("run", "{no run}")]),
             ("the state that is kept for later", &[("state", "4"), ("queued_at", "null")]),
             ("an unknown state", &[("state", "9"), ("queued_at", "null")]),
             ("parents below zero", &[("n_unmet", "-1")]),
@@ -196,7 +196,7 @@ pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "output",
         only: None,
-        good: &[("run", "{key}"), ("node", "0"), ("codec", "'json'"), ("bytes", "{short}")],
+        good: &[("run", "{run}"), ("node", "0"), ("codec", "'json'"), ("bytes", "{short}")],
         other: &[],
         bad: &[("an output twice", &[]), ("a task that is not there", &[("node", "99")])],
     },
@@ -204,7 +204,7 @@ pub(crate) const TABLES: &[Table] = &[
         name: "attempt",
         only: None,
         good: &[
-            ("run", "{key}"),
+            ("run", "{run}"),
             ("node", "0"),
             ("attempt", "1"),
             ("state", "0"),
@@ -231,12 +231,12 @@ pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "event",
         only: None,
-        good: &[("run", "{key}"), ("number", "2"), ("at", "0"), ("attempt", "0"), ("kind", "'{}'")],
+        good: &[("run", "{run}"), ("number", "2"), ("at", "0"), ("attempt", "0"), ("kind", "'{}'")],
         other: &[("number", "3")],
         bad: &[
             ("a number twice", &[("number", "2")]),
             ("the number of the start", &[("number", "1")]),
-            ("a run that is not there", &[("run", "{no key}")]),
+            ("a run that is not there", &[("run", "{no run}")]),
             ("an attempt below zero", &[("attempt", "-1")]),
             ("a node below zero", &[("node", "-1")]),
         ],
@@ -252,7 +252,7 @@ pub(crate) const TABLES: &[Table] = &[
             ("group_id", "0"),
             ("definition", "0"),
             ("losses", "0"),
-            ("run", "{key}"),
+            ("run", "{run}"),
             ("node", "0"),
         ],
         other: &[("number", "2"), ("node", "1")],
@@ -285,7 +285,7 @@ pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "admitted",
         only: Some("postgres"),
-        good: &[("group_id", "0"), ("number", "1"), ("run", "{key}"), ("node", "0")],
+        good: &[("group_id", "0"), ("number", "1"), ("run", "{run}"), ("node", "0")],
         other: &[("node", "1")],
         bad: &[("a task twice", &[("node", "0")]), ("no tenant", &[("group_id", "null")])],
     },
@@ -314,7 +314,7 @@ pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "timer",
         only: None,
-        good: &[("due_at", "0"), ("number", "1"), ("run", "{key}"), ("node", "0")],
+        good: &[("due_at", "0"), ("number", "1"), ("run", "{run}"), ("node", "0")],
         other: &[("number", "2"), ("node", "1")],
         bad: &[("a task twice", &[("node", "0")]), ("no due time", &[("due_at", "null")])],
     },
@@ -360,7 +360,7 @@ const WAITING: super::Columns = &[
     ("queue", "'q'"),
     ("definition", "0"),
     ("losses", "0"),
-    ("run", "{key}"),
+    ("run", "{run}"),
     ("node", "0"),
 ];
 

@@ -133,6 +133,8 @@ pub(super) enum RunChange {
 /// A run under change, with those of its tasks that were needed.
 pub(super) struct HeldRun {
     pub(super) row: RunRow,
+    /// The number by which other rows name it.
+    pub(super) no: i64,
     pub(super) group: u32,
     pub(super) change: RunChange,
     /// It was started by the call that is under way.
@@ -145,10 +147,10 @@ pub(super) struct HeldRun {
 }
 
 impl HeldRun {
-    pub(super) fn of(row: RunRow, group: u32) -> Self {
+    pub(super) fn of(row: RunRow, no: i64, group: u32) -> Self {
         let (tasks, tasks_changed) = (BTreeMap::new(), Vec::new());
         let (change, is_fresh, input) = (RunChange::None, false, None);
-        Self { row, group, change, is_fresh, input, tasks, tasks_changed }
+        Self { row, no, group, change, is_fresh, input, tasks, tasks_changed }
     }
 
     /// Takes over a changed row of the run.

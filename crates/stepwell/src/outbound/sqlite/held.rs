@@ -20,7 +20,8 @@ impl Transaction<'_, '_> {
     pub(super) fn find_held(&mut self, run: RunKey) -> Result<Option<&mut HeldRun>, StoreError> {
         if !self.book.runs.contains_key(&run) {
             let Some(stored) = self.stored_run(run)? else { return Ok(None) };
-            self.book.runs.insert(run, Box::new(HeldRun::of(stored.row, stored.group)));
+            let held = HeldRun::of(stored.row, stored.no, stored.group);
+            self.book.runs.insert(run, Box::new(held));
         }
         Ok(self.book.runs.get_mut(&run).map(Box::as_mut))
     }
@@ -41,7 +42,7 @@ impl Transaction<'_, '_> {
         Ok(Some(match held.tasks.entry(node) {
             Entry::Occupied(task) => task.into_mut().as_mut(),
             Entry::Vacant(room) => {
-                let row = params![key(run), node.0];
+                let row = params![held.no, node.0];
                 let Some(task) = file.first(statements::READ_TASK, row, rows::held_task)? else {
                     return Ok(None);
                 };
@@ -58,7 +59,7 @@ impl Transaction<'_, '_> {
         let row = params![key(run), node.0];
         let found = self.first(statements::READ_READY, row, rows::ready)?;
         if let Some((stored, task)) = found {
-            let mut held = HeldRun::of(stored.row, stored.group);
+            let mut held = HeldRun::of(stored.row, stored.no, stored.group);
             held.tasks.insert(node, Box::new(task));
             self.book.runs.insert(run, Box::new(held));
         }
@@ -129,13 +130,12 @@ fn write_held(
     workers: &mut WorkerNumbers,
     held: &mut HeldRun,
 ) -> Result<(), StoreError> {
-    let run = held.row.key;
     let mut changed = std::mem::take(&mut held.tasks_changed);
     changed.sort_unstable();
     changed.dedup();
     for node in changed {
         let Some(task) = held.tasks.get_mut(&node) else { continue };
-        write_task(file, workers, run, task)?;
+        write_task(file, workers, held.no, task)?;
         task.mark_written();
         if task.row.state().is_terminal() {
             held.tasks.remove(&node);
@@ -145,10 +145,10 @@ fn write_held(
         RunChange::None => Ok(()),
         RunChange::Counters => {
             let (n_open, next_event) = (held.row.n_open, int(held.row.next_event));
-            let row = params![key(run), n_open, next_event];
+            let row = params![held.no, n_open, next_event];
             file.run(statements::ADVANCE_RUN, row).map(drop)
         }
-        RunChange::Whole => update_run(file, &held.row),
+        RunChange::Whole => update_run(file, held.no, &held.row),
     }
 }
 
@@ -171,7 +171,7 @@ fn number_of(
 fn write_task(
     file: File<'_, '_>,
     workers: &mut WorkerNumbers,
-    run: RunKey,
+    run: i64,
     task: &HeldTask,
 ) -> Result<(), StoreError> {
     let (row, node) = (&task.row, task.row.node);
@@ -181,18 +181,18 @@ fn write_task(
     }
     let n = match (task.written, row.claim()) {
         (None, _) if row.phase == Phase::Pending && row.n_skipped == 0 => {
-            file.run(statements::INSERT_PENDING, params![key(run), node.0, row.n_unmet])?
+            file.run(statements::INSERT_PENDING, params![run, node.0, row.n_unmet])?
         }
         (None, _) => write_whole(file, statements::INSERT_TASK, run, task, worker)?,
         (Some(Written { state: TaskState::Pending, .. }), _) if row.phase == Phase::Pending => {
-            let counts = params![key(run), node.0, row.n_unmet, row.n_skipped];
+            let counts = params![run, node.0, row.n_unmet, row.n_skipped];
             file.run(statements::COUNT_DOWN, counts)?
         }
         (Some(Written { state: TaskState::Queued, is_placed: true, losses }), Some(claim))
             if losses == row.losses =>
         {
             let (token, started_at) = (rows::token(claim.token), claim.started_at.as_micros());
-            let claimed = params![key(run), node.0, row.attempt, started_at, worker, token];
+            let claimed = params![run, node.0, row.attempt, started_at, worker, token];
             file.run(statements::CLAIM_TASK, claimed)?
         }
         (Some(Written { is_placed: false, losses, .. }), _)
@@ -205,12 +205,12 @@ fn write_task(
     if n == 1 { Ok(()) } else { Err(went_away(run, node)) }
 }
 
-fn complete_task(file: File<'_, '_>, run: RunKey, node: Node, end: &End) -> Result<(), StoreError> {
+fn complete_task(file: File<'_, '_>, run: i64, node: Node, end: &End) -> Result<(), StoreError> {
     let output = end.output.as_ref();
     let n = file.run(
         statements::COMPLETE_TASK,
         params![
-            key(run),
+            run,
             node.0,
             end.ended_at.as_micros(),
             int(end.first_event),
@@ -222,7 +222,7 @@ fn complete_task(file: File<'_, '_>, run: RunKey, node: Node, end: &End) -> Resu
     if n == 1 { Ok(()) } else { Err(went_away(run, node)) }
 }
 
-fn went_away(run: RunKey, node: Node) -> StoreError {
+fn went_away(run: i64, node: Node) -> StoreError {
     corrupt(format!("task {node:?} of run {run} went away"))
 }
 
@@ -239,7 +239,7 @@ fn times(task: &TaskRow) -> (Option<i64>, Option<i64>) {
 
 fn move_task(
     file: File<'_, '_>,
-    run: RunKey,
+    run: i64,
     task: &TaskRow,
     worker: Option<i64>,
 ) -> Result<usize, StoreError> {
@@ -247,7 +247,7 @@ fn move_task(
     file.run(
         statements::MOVE_TASK,
         params![
-            key(run),
+            run,
             task.node.0,
             task.state() as i64,
             task.n_unmet,
@@ -267,7 +267,7 @@ fn move_task(
 fn write_whole(
     file: File<'_, '_>,
     sql: &'static str,
-    run: RunKey,
+    run: i64,
     HeldTask { row: task, place, .. }: &HeldTask,
     worker: Option<i64>,
 ) -> Result<usize, StoreError> {
@@ -275,7 +275,7 @@ fn write_whole(
     file.run(
         sql,
         params![
-            key(run),
+            run,
             task.node.0,
             task.state() as i64,
             task.n_unmet,
@@ -298,12 +298,12 @@ fn write_whole(
     )
 }
 
-fn update_run(file: File<'_, '_>, run: &RunRow) -> Result<(), StoreError> {
+fn update_run(file: File<'_, '_>, no: i64, run: &RunRow) -> Result<(), StoreError> {
     let failure = run.failure.as_ref().map(json).transpose()?;
     file.run(
         statements::UPDATE_RUN,
         params![
-            key(run.key),
+            no,
             run.status as i64,
             run.n_open,
             run.n_failed,

@@ -133,14 +133,20 @@ pub(super) fn payload(row: &Row<'_>, first: usize) -> Read<Payload> {
     Ok(Payload { codec: Cow::Owned(codec), bytes: bytes.into() })
 }
 
-/// A run with its tenant's group and the digest of its input.
+/// A run with what only rows say of it.
 pub(super) struct StoredRun {
     pub(super) row: RunRow,
     pub(super) group: u32,
     pub(super) input_digest: [u8; 32],
+    /// The number by which other rows name it.
+    pub(super) no: i64,
 }
 
 pub(super) fn run(row: &Row<'_>) -> Read<StoredRun> {
+    run_and_number(row, 16)
+}
+
+fn run_and_number(row: &Row<'_>, no: usize) -> Read<StoredRun> {
     let end_event: Option<i64> = row.get(11)?;
     let run = RunRow {
         key: run_key(row, 0)?,
@@ -158,7 +164,8 @@ pub(super) fn run(row: &Row<'_>) -> Read<StoredRun> {
         started_at: time(row, 12)?,
         ended_at: optional_time(row, 13)?,
     };
-    Ok(StoredRun { row: run, group: count(row, 14)?, input_digest: row.get(15)? })
+    let (group, input_digest, no) = (count(row, 14)?, row.get(15)?, row.get(no)?);
+    Ok(StoredRun { row: run, group, input_digest, no })
 }
 
 pub(super) fn task(row: &Row<'_>) -> Read<TaskRow> {
@@ -211,7 +218,7 @@ pub(super) fn ready(row: &Row<'_>) -> Read<(StoredRun, HeldTask)> {
         losses: count(row, 22)?,
         queued_logged: row.get(23)?,
     };
-    Ok((run(row)?, HeldTask::stored(task, optional_place(row, 26)?)))
+    Ok((run_and_number(row, 31)?, HeldTask::stored(task, optional_place(row, 26)?)))
 }
 
 /// A task with its place: the columns of a task, then those of the place.

@@ -58,13 +58,14 @@ fn start(
     }
     let StartRequest { seed, input, input_digest } = request;
     let image = decide::start(&stored.definition, transaction.now, seed);
-    if !insert_run(transaction, group, image.run(), &input, &input_digest)? {
+    let inserted = insert_run(transaction, group, image.run(), &input, &input_digest)?;
+    let Some(no) = inserted else {
         let RunRow { key, tenant, id, definition, .. } = image.run().clone();
         let seed = RunSeed { key, tenant, id, definition };
         let request = StartRequest { seed, input, input_digest };
         let known = repeated(transaction, &request, &stored)?;
         return known.ok_or_else(|| corrupt(format!("the key {key} is used")));
-    }
+    };
     if !is_small(&input) {
         let row = params![key(image.run().key), input.codec.as_ref(), input.bytes.as_ref()];
         transaction.run(statements::INSERT_INPUT, row)?;
@@ -79,7 +80,7 @@ fn start(
             .into_iter()
             .map(|(node, row)| (node, Box::new(HeldTask::fresh(row))))
             .collect(),
-        ..HeldRun::of(run, group)
+        ..HeldRun::of(run, no, group)
     };
     transaction.book.runs.insert(run_key, Box::new(held));
     transaction.book.runs_changed.push(run_key);
@@ -106,14 +107,14 @@ fn repeated(
     request.meets(&stored.definition.workflow, known).map(Some)
 }
 
-/// Stores a run unless its id is known, and says whether it did.
+/// Stores a run unless its id is known, and gives its number.
 fn insert_run(
     transaction: &Transaction<'_, '_>,
     group: u32,
     run: &RunRow,
     input: &Payload,
     digest: &[u8; 32],
-) -> Result<bool, StoreError> {
+) -> Result<Option<i64>, StoreError> {
     let input = Some(input).filter(|input| is_small(input));
     let n = transaction.run(
         statements::INSERT_RUN,
@@ -131,7 +132,8 @@ fn insert_run(
             input.map(|input| input.bytes.as_ref()),
         ],
     )?;
-    Ok(n == 1)
+    let connection = transaction.file.statements.connection;
+    Ok((n == 1).then(|| connection.last_insert_rowid()))
 }
 
 /// Whether the tenant can get a place in the queues of the first steps.

@@ -74,8 +74,10 @@ create table worker_queue (
     primary key (worker, turn)
 ) strict, without rowid;
 
+-- Other rows name a run by its number, which is shorter and faster to find than its key.
 create table run (
-    key blob primary key check (length(key) = 16),
+    no integer primary key,
+    key blob not null unique check (length(key) = 16),
     group_id integer not null references tenant (group_id),
     id text not null,
     definition integer not null references definition (id),
@@ -99,17 +101,17 @@ create table run (
     check (status < 2 or n_open = 0),
     check ((input is null) = (input_codec is null)),
     unique (group_id, id)
-) strict, without rowid;
+) strict;
 
 -- Inputs that are too large for the hot rows.
 create table input (
-    run blob primary key references run (key),
+    run integer primary key references run (no),
     codec text not null,
     bytes blob not null
-) strict, without rowid;
+) strict;
 
 create table task (
-    run blob not null references run (key),
+    run integer not null references run (no),
     node integer not null check (node >= 0),
     -- 4 is kept for tasks that wait for a signal; a list would be searched as a table, slowly
     state integer not null check (state between 0 and 8 and state <> 4),
@@ -163,7 +165,7 @@ create index task_lost on task (queue, order_key, number, definition, losses)
 
 -- Outputs that are too large for the rows of tasks.
 create table output (
-    run blob not null,
+    run integer not null,
     node integer not null,
     codec text not null,
     bytes blob not null,
@@ -173,7 +175,7 @@ create table output (
 
 -- Attempts but those that the rows of completed tasks carry.
 create table attempt (
-    run blob not null,
+    run integer not null,
     node integer not null,
     attempt integer not null check (attempt > 0),
     state integer not null check (state between 0 and 5),
@@ -192,7 +194,7 @@ create table attempt (
 ) strict, without rowid;
 
 create table event (
-    run blob not null references run (key),
+    run integer not null references run (no),
     number integer not null check (number > 1),
     at integer not null,
     node integer check (node >= 0),
@@ -208,7 +210,7 @@ create table throttled (
     queue text not null,
     definition integer not null references definition (id),
     losses integer not null check (losses >= 0),
-    run blob not null,
+    run integer not null,
     node integer not null,
     primary key (group_id, number),
     foreign key (run, node) references task (run, node)
@@ -222,7 +224,7 @@ create table parked (
     number integer not null,
     group_id integer not null references tenant (group_id),
     losses integer not null check (losses >= 0),
-    run blob not null,
+    run integer not null,
     node integer not null,
     primary key (queue, definition, number),
     foreign key (run, node) references task (run, node)
@@ -233,7 +235,7 @@ create index parked_tenant on parked (group_id);
 create table timer (
     due_at integer not null,
     number integer not null,
-    run blob not null,
+    run integer not null,
     node integer not null,
     primary key (due_at, number),
     foreign key (run, node) references task (run, node)

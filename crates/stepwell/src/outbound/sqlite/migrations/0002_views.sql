@@ -54,9 +54,9 @@ select tenant.name as tenant, run.id as run, definition.workflow,
     case when task.state < 5 then
         strftime('%Y-%m-%dT%H:%M:%fZ', task.started_at / 1e6, 'unixepoch') end as started_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', task.due_at / 1e6, 'unixepoch') as due_at,
-    worker.id as worker, task.node, hex(task.run) as key
+    worker.id as worker, task.node, hex(run.key) as key
 from task
-join run on run.key = task.run
+join run on run.no = task.run
 join tenant using (group_id)
 join definition on definition.id = run.definition
 left join worker on worker.no = task.worker and task.state = 2
@@ -66,7 +66,7 @@ left join parked on parked.run = task.run and parked.node = task.node;
 -- Attempts that completed are read from the rows of tasks, all others have rows of their own.
 create view attempts as
 with named as not materialized (
-    select run.key, tenant.name as tenant, run.id, definition.workflow, definition.body
+    select run.no, run.key, tenant.name as tenant, run.id, definition.workflow, definition.body
     from run
     join tenant using (group_id)
     join definition on definition.id = run.definition
@@ -76,11 +76,11 @@ with named as not materialized (
             when 3 then 'CANCELLED' when 4 then 'LOST' when 5 then 'RELEASED' end as state,
         attempt.worker, attempt.queued_at, attempt.started_at, attempt.ended_at,
         attempt.failure, attempt.retry, attempt.notes
-    from named join attempt on attempt.run = named.key
+    from named join attempt on attempt.run = named.no
     union all
     select named.*, task.node, task.attempt, 'COMPLETED', task.worker, task.queued_at,
         task.started_at, task.ended_at, null, null, null
-    from named join task on task.run = named.key and task.ended_at is not null
+    from named join task on task.run = named.no and task.ended_at is not null
 )
 select tenant, id as run, workflow,
     case node when 2000000000 then 'on_failure'
@@ -100,7 +100,7 @@ from every;
 -- The numbered log of runs. Regular events are read from attempts and from the run itself.
 create view events as
 with named as not materialized (
-    select run.key, tenant.name as tenant, run.id, definition.workflow, definition.body,
+    select run.no, run.key, tenant.name as tenant, run.id, definition.workflow, definition.body,
         run.status, run.started_at, run.ended_at, run.end_event
     from run
     join tenant using (group_id)
@@ -112,14 +112,14 @@ with named as not materialized (
     union all
     select named.*, event.number, event.at, event.node, event.attempt, event.kind ->> '$.event',
         nullif(json_remove(event.kind, '$.event'), '{}')
-    from named join event on event.run = named.key
+    from named join event on event.run = named.no
     union all
     select named.*, first_event, attempt.queued_at, attempt.node, attempt.attempt, 'QUEUED', null
-    from named join attempt on attempt.run = named.key and with_queued
+    from named join attempt on attempt.run = named.no and with_queued
     union all
     select named.*, first_event + with_queued, attempt.started_at, attempt.node, attempt.attempt,
         'STARTED', (select worker.id from worker where worker.no = attempt.worker)
-    from named join attempt on attempt.run = named.key
+    from named join attempt on attempt.run = named.no
     union all
     select named.*, first_event + with_queued + 1, attempt.ended_at, attempt.node,
         attempt.attempt,
@@ -128,18 +128,18 @@ with named as not materialized (
                 when 2 then 'FAILED' when 3 then 'CANCELLED' when 4 then 'LEASE_LOST'
                 when 5 then 'RELEASED' end end,
         attempt.failure ->> '$.message'
-    from named join attempt on attempt.run = named.key
+    from named join attempt on attempt.run = named.no
     union all
     select named.*, first_event, task.queued_at, task.node, task.attempt, 'QUEUED', null
-    from named join task on task.run = named.key and task.with_queued
+    from named join task on task.run = named.no and task.with_queued
     union all
     select named.*, first_event + with_queued, task.started_at, task.node, task.attempt,
         'STARTED', (select worker.id from worker where worker.no = task.worker)
-    from named join task on task.run = named.key and task.ended_at is not null
+    from named join task on task.run = named.no and task.ended_at is not null
     union all
     select named.*, first_event + with_queued + 1, task.ended_at, task.node, task.attempt,
         'COMPLETED', null
-    from named join task on task.run = named.key and task.ended_at is not null
+    from named join task on task.run = named.no and task.ended_at is not null
     union all
     select named.*, end_event, named.ended_at, null, 0, 'RUN_ENDED',
         case status when 2 then 'COMPLETED' when 3 then 'FAILED' when 4 then 'CANCELLED' end
@@ -158,10 +158,10 @@ select tenant.name as tenant, run.id as run, definition.workflow,
         else definition.body ->> ('$.graph.names[' || timer.node || ']') end as step,
     case task.state when 3 then 'sleep' else 'retry' end as timer,
     strftime('%Y-%m-%dT%H:%M:%fZ', timer.due_at / 1e6, 'unixepoch') as due_at,
-    timer.node, hex(timer.run) as key
+    timer.node, hex(run.key) as key
 from timer
 join task on task.run = timer.run and task.node = timer.node
-join run on run.key = timer.run
+join run on run.no = timer.run
 join tenant using (group_id)
 join definition on definition.id = run.definition;
 
@@ -210,7 +210,7 @@ with given as (
     where run.input is not null
     union all
     select tenant.name as tenant, run.key, run.id, input.codec, input.bytes
-    from run join tenant using (group_id) join input on input.run = run.key
+    from run join tenant using (group_id) join input on input.run = run.no
 )
 select tenant, id as run, codec, length(bytes) as n_bytes,
     case codec when 'json' then cast(bytes as text) end as input, hex(key) as key
@@ -218,16 +218,16 @@ from given;
 
 create view outputs as
 with named as not materialized (
-    select run.key, tenant.name as tenant, run.id, definition.body
+    select run.no, run.key, tenant.name as tenant, run.id, definition.body
     from run
     join tenant using (group_id)
     join definition on definition.id = run.definition
 ), left_behind as (
     select named.*, task.node, task.output_codec as codec, task.output as bytes
-    from named join task on task.run = named.key and task.output is not null
+    from named join task on task.run = named.no and task.output is not null
     union all
     select named.*, output.node, output.codec, output.bytes
-    from named join output on output.run = named.key
+    from named join output on output.run = named.no
 )
 select tenant, id as run,
     case node when 2000000000 then 'on_failure'

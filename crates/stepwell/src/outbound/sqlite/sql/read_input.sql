@@ -1,4 +1,4 @@
 -- read_input: a run's input.
 -- Safe: read only.
--- Index: primary key of input.
-select codec, bytes from input where run = ?1
+-- Index: primary key of input, key of run.
+select codec, bytes from input where run = (select no from run where key = ?1)
