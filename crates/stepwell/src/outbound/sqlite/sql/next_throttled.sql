@@ -3,4 +3,5 @@
 -- Index: primary keys of throttled and run.
 delete from throttled
 where group_id = ?1 and number = (select min(number) from throttled where group_id = ?1)
-returning number, queue, definition, losses, (select key from run where run.no = throttled.run), node
+returning number, queue, definition, losses,
+    (select key from run where run.no = throttled.run), node
