@@ -37,10 +37,11 @@ pub(super) struct Holder {
 }
 
 impl Hands<'_> {
-    /// Takes all that the worker can take, if it has the room, and leaves the rest. Whoever goes
+    /// Takes what the worker can take, as far as it has room, and leaves the rest. Whoever goes
     /// from hand to hand never stands in line, so nothing has to be known of it, nor locked. No
     /// tenant loses or wins by that more than its next place: nobody waits, so none stands ahead
-    /// of the frontier.
+    /// of the frontier. Where there is no room for all, those of one tenant and queue are taken in
+    /// the order in which they come; between several the line decides.
     pub(super) fn take(&self, tasks: Vec<Queued>) -> (Vec<Queued>, Vec<Queued>) {
         let can_take = |task: &Queued| {
             // A failure handler is told of the failure, which is read when it is claimed.
@@ -49,10 +50,20 @@ impl Hands<'_> {
                 && self.asking.queues.iter().any(|queue| queue == task.queue.as_str())
                 && self.asking.definitions.contains(&int32(task.definition.0))
         };
-        if tasks.iter().filter(|task| can_take(task)).count() > self.offer.tasks_max {
+        let mut takeable = tasks.iter().filter(|task| can_take(task));
+        let n_takeable = takeable.clone().count();
+        let is_alike = takeable.next().is_none_or(|first| {
+            takeable.all(|task| task.group == first.group && task.queue == first.queue)
+        });
+        let mut room = self.offer.tasks_max;
+        if n_takeable > room && !is_alike {
             return (Vec::new(), tasks);
         }
-        tasks.into_iter().partition(can_take)
+        tasks.into_iter().partition(|task| {
+            let is_taken = room > 0 && can_take(task);
+            room -= usize::from(is_taken);
+            is_taken
+        })
     }
 
     /// How rows of taken tasks are written.
