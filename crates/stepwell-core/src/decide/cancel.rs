@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::end::{ends_as, settle};
 use crate::id::Node;
 use crate::run::{
-    AttemptState, Because, EndedAttempt, EventKind, Phase, RunImage, RunStatus, TaskState,
+    AttemptState, Because, EndedAttempt, EventKind, Phase, RunImage, RunStatus, TaskRow, TaskState,
 };
 
 /// What became of a request to cancel a run.
@@ -40,8 +40,8 @@ pub fn cancel(image: &mut RunImage<'_>) -> CancelAnswer {
 /// Moves every open task to CANCELLED. The token of a running one no longer matches anything, so
 /// its worker's late answer changes nothing.
 pub(super) fn cancel_open_tasks(image: &mut RunImage<'_>) {
-    let is_open = |node: &Node| image.state(*node).is_some_and(|state| !state.is_terminal());
-    let open: Vec<Node> = image.tasks.keys().copied().filter(is_open).collect();
+    let is_open = |task: &&TaskRow| !task.state().is_terminal();
+    let open: Vec<Node> = image.tasks.iter().filter(is_open).map(|task| task.node).collect();
     for node in open {
         if image.state(node) == Some(TaskState::Running) {
             image.end_attempt(node, EndedAttempt::plain(AttemptState::Cancelled));

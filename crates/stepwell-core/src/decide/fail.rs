@@ -1,5 +1,6 @@
 //! A task fails: it is tried again, or it fails for good and takes its descendants along.
 
+use alloc::boxed::Box;
 use alloc::vec;
 
 use super::{Notes, cancel};
@@ -53,7 +54,7 @@ pub(super) fn fail_for_good(
     image.move_to(node, Phase::Failed, because);
     if image.run.failure.is_none() {
         let step = image.definition.name(node).into();
-        image.run.failure = Some(RunFailure { node, step, attempt, failure });
+        image.run.failure = Some(Box::new(RunFailure { node, step, attempt, failure }));
     }
     if image.definition.policy.fail_fast {
         cancel::cancel_open_tasks(image);

@@ -1,5 +1,6 @@
 //! A task is skipped: so are children that cannot do without it, down to the join.
 
+use alloc::boxed::Box;
 use alloc::vec;
 
 use super::{start::make_ready, unclaim};
@@ -60,10 +61,6 @@ fn fail_if_output_is_required(image: &mut RunImage<'_>, node: Node) {
     }
     let step = image.definition.name(node);
     let message = alloc::format!("step {step:?} gives the run's output and was skipped");
-    image.run.failure = Some(RunFailure {
-        node,
-        step: step.into(),
-        attempt: 0,
-        failure: Failure::new(FailureKind::OutputSkipped, "", &message),
-    });
+    let failure = Failure::new(FailureKind::OutputSkipped, "", &message);
+    image.run.failure = Some(Box::new(RunFailure { node, step: step.into(), attempt: 0, failure }));
 }

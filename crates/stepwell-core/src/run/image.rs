@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use super::{
     AttemptRow, AttemptState, Because, Claim, EventKind, EventRow, Phase, RetryPlan, RunRow,
-    TaskRow, TaskState, is_allowed,
+    TaskRow, TaskState, Tasks, is_allowed,
 };
 use crate::failure::Failure;
 use crate::id::Node;
@@ -23,7 +23,7 @@ pub struct RunImage<'d> {
     pub(crate) definition: &'d Definition,
     pub(crate) now: Timestamp,
     pub(crate) run: RunRow,
-    pub(crate) tasks: BTreeMap<Node, TaskRow>,
+    pub(crate) tasks: Tasks,
     changes: Changes,
 }
 
@@ -68,7 +68,7 @@ impl<'d> RunImage<'d> {
         run: RunRow,
         tasks: impl IntoIterator<Item = TaskRow>,
     ) -> Self {
-        let tasks = tasks.into_iter().map(|task| (task.node, task)).collect();
+        let tasks = tasks.into_iter().collect();
         Self { definition, now, run, tasks, changes: Changes::default() }
     }
 
@@ -81,15 +81,15 @@ impl<'d> RunImage<'d> {
     /// A task as it stands, if it was loaded.
     #[must_use]
     pub fn task(&self, node: Node) -> Option<&TaskRow> {
-        self.tasks.get(&node)
+        self.tasks.get(node)
     }
 
     /// The rows and what became of them. A task that entered its queue and left it again within
     /// this image never appears in the queue.
     #[must_use]
-    pub fn into_parts(self) -> (RunRow, BTreeMap<Node, TaskRow>, Changes) {
+    pub fn into_parts(self) -> (RunRow, Tasks, Changes) {
         let Self { run, tasks, mut changes, .. } = self;
-        let phase = |node: &Node| tasks.get(node).map(|task| &task.phase);
+        let phase = |node: &Node| tasks.get(*node).map(|task| &task.phase);
         changes
             .enqueued
             .retain(|node| matches!(phase(node), Some(Phase::Queued { due: None, .. })));
@@ -109,7 +109,7 @@ impl<'d> RunImage<'d> {
 
     /// Marks a row as changed and hands it out.
     pub(crate) fn touch(&mut self, node: Node) -> Option<&mut TaskRow> {
-        let task = self.tasks.get_mut(&node)?;
+        let task = self.tasks.get_mut(node)?;
         self.changes.touched.insert(node);
         Some(task)
     }
@@ -118,7 +118,7 @@ impl<'d> RunImage<'d> {
     pub(crate) fn insert(&mut self, task: TaskRow) {
         self.changes.touched.insert(task.node);
         self.run.n_open += 1;
-        self.tasks.insert(task.node, task);
+        self.tasks.insert(task);
     }
 
     /// Moves a task to another phase and keeps the run's counters. Queue and timer rows that

@@ -6,6 +6,7 @@ mod image;
 mod log;
 mod row;
 mod state;
+mod tasks;
 mod transition;
 
 pub use event::{Event, EventKind, EventRow};
@@ -15,4 +16,5 @@ pub use image::{Changes, RunImage, Timer};
 pub use log::{RunLog, read_log};
 pub use row::{AttemptRow, Claim, Phase, RetryPlan, RunFailure, RunRow, TaskRow};
 pub use state::{AttemptState, RunStatus, TaskState};
+pub use tasks::Tasks;
 pub use transition::{Because, TRANSITIONS, Transition, is_allowed, mermaid};

@@ -1,5 +1,6 @@
 //! The rows of a run as every store keeps them, whatever its tables look like.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 
@@ -33,8 +34,9 @@ pub struct RunRow {
     pub n_cancelled: u32,
     /// Whether somebody cancelled the run.
     pub cancelled: bool,
-    /// The failure that decided the run's end: the first one that was final.
-    pub failure: Option<RunFailure>,
+    /// The failure that decided the run's end: the first one that was final. Few runs have one, so
+    /// it lies apart.
+    pub failure: Option<Box<RunFailure>>,
     /// The number the next event gets.
     pub next_event: u64,
     /// The number of the event that ended it.

@@ -130,5 +130,5 @@ pub(crate) fn failure_arg(args: &TaskArgs) -> std::result::Result<RunFailure, Fa
         Failure::new(FailureKind::Payload, "", "the run has no failure on record")
             .with_retry(RetryAdvice::Never)
     };
-    args.failure.clone().ok_or_else(missing)
+    args.failure.as_deref().cloned().ok_or_else(missing)
 }

@@ -217,7 +217,7 @@ impl<O> Run<O> {
             RunStatus::Failed => {
                 let failure = self.view().await?.row.failure;
                 let unknown = || Error::Corrupt { message: "a failed run has no failure".into() };
-                let failure = Box::new(failure.ok_or_else(unknown)?);
+                let failure = failure.ok_or_else(unknown)?;
                 return Err(Error::RunFailed { run: self.id.clone(), failure });
             }
             _ => {}
@@ -246,7 +246,8 @@ impl<O> Run<O> {
         self.inner.check_open()?;
         let row = self.view().await?.row;
         let outputs = self.outputs().await?;
-        Ok(RunOutcome { status: row.status, failure: row.failure, outputs })
+        let failure = row.failure.map(|failure| *failure);
+        Ok(RunOutcome { status: row.status, failure, outputs })
     }
 
     /// The output of a step: `T`, or `Option<T>` if it may be skipped.

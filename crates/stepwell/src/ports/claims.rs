@@ -92,7 +92,7 @@ pub struct TaskInputs {
     /// Its parents, in the order of the stored graph.
     pub parents: Vec<ParentInput>,
     /// What made the run fail, if this is its failure handler.
-    pub failure: Option<RunFailure>,
+    pub failure: Option<Box<RunFailure>>,
 }
 
 /// What a parent left.

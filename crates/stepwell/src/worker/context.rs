@@ -37,7 +37,7 @@ pub(crate) struct TaskArgs {
     /// Outputs of the parents in the order the program declares them; `None` for skipped ones.
     pub(crate) parents: Vec<Option<Payload>>,
     /// What made the run fail, for its failure handler.
-    pub(crate) failure: Option<RunFailure>,
+    pub(crate) failure: Option<Box<RunFailure>>,
 }
 
 /// Names a context is made from.

@@ -225,7 +225,8 @@ impl Story {
     fn write(&mut self, image: RunImage<'_>) {
         let before = check::Before::of(self);
         let (run, rows, changes) = image.into_parts();
-        for (node, row) in rows {
+        for row in rows {
+            let node = row.node;
             if changes.touched.contains(&node) {
                 self.tasks.insert(node, row);
             } else {

@@ -118,14 +118,12 @@ impl Tables {
     /// Writes a changed image back: rows first, then slots that came free, then what became
     /// ready, so that a freed slot goes to those who waited longest.
     pub(super) fn write(&mut self, image: RunImage<'_>, stored: &StoredDefinition) {
-        let (row, mut tasks, changes) = image.into_parts();
+        let (row, tasks, changes) = image.into_parts();
         let (key, tenant) = (row.key, row.tenant.clone());
         let Some(book) = self.runs.get_mut(&key) else { return };
         book.row = row;
-        for node in &changes.touched {
-            if let Some(task) = tasks.remove(node) {
-                book.tasks.insert(*node, task);
-            }
+        for task in tasks.into_iter().filter(|task| changes.touched.contains(&task.node)) {
+            book.tasks.insert(task.node, task);
         }
         let losses = |node: &Node| book.tasks.get(node).map_or(0, |task| task.losses);
         let queued: Vec<(Node, u32)> =

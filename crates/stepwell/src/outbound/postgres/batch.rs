@@ -60,7 +60,7 @@ pub(super) struct Needed {
 
 /// What was read to decide.
 pub(super) struct Gathered {
-    tasks: HashMap<RunKey, BTreeMap<Node, TaskRow>>,
+    tasks: HashMap<RunKey, Vec<TaskRow>>,
     line: Option<Line>,
 }
 
@@ -92,7 +92,7 @@ impl Transaction {
             let (run_key, definition) = (run.row.key, run.row.definition);
             let Some(stored) = definitions.get(&definition) else { continue };
             let tasks = gathered.tasks.remove(&run_key).unwrap_or_default();
-            let mut image = RunImage::new(&stored.definition, now, run.row, tasks.into_values());
+            let mut image = RunImage::new(&stored.definition, now, run.row, tasks);
             for Happened { node, token, happening } in
                 happenings.remove(&run_key).unwrap_or_default()
             {
@@ -204,9 +204,9 @@ impl Transaction {
         if !needed.all_open.is_empty() {
             found.extend(self.all(statements::LOCK_OPEN_TASKS, &[&needed.all_open]).await?);
         }
-        let mut tasks: HashMap<RunKey, BTreeMap<Node, TaskRow>> = HashMap::new();
+        let mut tasks: HashMap<RunKey, Vec<TaskRow>> = HashMap::new();
         for (run, task) in self.tasks_of(&found).await? {
-            tasks.entry(run).or_default().insert(task.node, task);
+            tasks.entry(run).or_default().push(task);
         }
         Ok(Gathered { tasks, line })
     }

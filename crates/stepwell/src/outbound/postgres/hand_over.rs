@@ -183,7 +183,7 @@ pub(super) fn mark(written: &mut [Written], taken: &[Queued], hands: &Hands<'_>,
     }
     for written in written {
         for node in nodes.remove(&written.run.key).unwrap_or_default() {
-            if let Some(task) = written.tasks.get_mut(&node) {
+            if let Some(task) = written.tasks.get_mut(node) {
                 decide::claim(task, &hands.offer.worker, hands.token, now);
             }
         }
@@ -200,7 +200,7 @@ pub(super) fn handed_over(
 ) -> HandedOver {
     let tasks = taken.iter().zip(inputs).filter_map(|(queued, inputs)| {
         let written = written.get(&queued.run)?;
-        let task = written.tasks.get(&queued.node)?;
+        let task = written.tasks.get(queued.node)?;
         Some(ClaimedTask {
             claim: ClaimRef { run: queued.run, node: queued.node, token: hands.token },
             tenant: written.run.tenant.clone(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use stepwell_core::id::{Node, RunKey, WorkerId};
-use stepwell_core::run::{AttemptState, Changes, RunImage, RunRow, TaskRow};
+use stepwell_core::run::{AttemptState, Changes, RunImage, RunRow, TaskRow, Tasks};
 use uuid::Uuid;
 
 use super::hand_over::{Hands, Holder, Marked, handed_over, mark};
@@ -18,7 +18,7 @@ use crate::ports::{ClaimRef, HandedOver, Hint, Payload, StoreError, StoredDefini
 /// A decided run, ready to be written.
 pub(super) struct Written {
     pub(super) run: RunRow,
-    pub(super) tasks: BTreeMap<Node, TaskRow>,
+    pub(super) tasks: Tasks,
     pub(super) changes: Changes,
     pub(super) stored: Arc<StoredDefinition>,
     group: u32,
@@ -31,7 +31,7 @@ impl Written {
     }
 
     pub(super) fn touched(&self) -> impl Iterator<Item = (RunKey, &TaskRow)> {
-        let tasks = self.changes.touched.iter().filter_map(|node| self.tasks.get(node));
+        let tasks = self.changes.touched.iter().filter_map(|node| self.tasks.get(*node));
         tasks.map(|task| (self.run.key, task))
     }
 
@@ -57,7 +57,7 @@ impl Written {
             group: self.group,
             queue: self.stored.definition.queue(*node),
             definition: self.stored.id,
-            losses: self.tasks.get(node).map_or(0, |task| task.losses),
+            losses: self.tasks.get(*node).map_or(0, |task| task.losses),
         })
     }
 }

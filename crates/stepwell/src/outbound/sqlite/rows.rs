@@ -92,7 +92,7 @@ pub(super) fn task_state(number: i64) -> Read<TaskState> {
     state(TaskState::ALL, |state| state as i64, number)
 }
 
-pub(super) fn run_failure(row: &Row<'_>, column: usize) -> Read<Option<RunFailure>> {
+pub(super) fn run_failure(row: &Row<'_>, column: usize) -> Read<Option<Box<RunFailure>>> {
     optional_json("run failure", row.get(column)?)
 }
 

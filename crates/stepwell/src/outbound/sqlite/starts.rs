@@ -75,14 +75,11 @@ fn start(
     let held = HeldRun {
         is_fresh: true,
         input: Some(input).filter(is_small),
-        tasks_changed: tasks.keys().copied().collect(),
-        tasks: tasks
-            .into_iter()
-            .map(|(node, row)| (node, Box::new(HeldTask::fresh(row))))
-            .collect(),
+        tasks_changed: tasks.iter().map(|task| task.node).collect(),
+        tasks: tasks.into_iter().map(|row| (row.node, Box::new(HeldTask::fresh(row)))).collect(),
         ..HeldRun::of(run, no, group)
     };
-    transaction.book.runs.insert(run_key, Box::new(held));
+    transaction.book.runs.by_key.insert(run_key, Box::new(held));
     transaction.book.runs_changed.push(run_key);
     transaction.settle(run_key, group, &stored, &changes)?;
     Ok(StartAnswer::Started)

@@ -66,15 +66,13 @@ impl Transaction<'_, '_> {
         image: RunImage<'_>,
         stored: &StoredDefinition,
     ) -> Result<(), StoreError> {
-        let (run, mut tasks, changes) = image.into_parts();
+        let (run, tasks, changes) = image.into_parts();
         let key = run.key;
         let held = self.held(key)?;
         let group = held.group;
         held.set_row(run);
-        for node in &changes.touched {
-            if let Some(task) = tasks.remove(node) {
-                held.set_task(task);
-            }
+        for task in tasks.into_iter().filter(|task| changes.touched.contains(&task.node)) {
+            held.set_task(task);
         }
         self.book.runs_changed.push(key);
         self.settle(key, group, stored, &changes)
