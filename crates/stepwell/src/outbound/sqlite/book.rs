@@ -181,8 +181,8 @@ impl HeldRun {
     }
 }
 
-/// Keys of runs are random in their lower half, and few addresses are alike, so little is left to
-/// do for a hash.
+/// Keys of runs are random in their lower half, and few addresses and numbers are alike, so little
+/// is left to do for a hash.
 #[derive(Default)]
 pub(super) struct KeyHasher(u64);
 
@@ -195,6 +195,10 @@ impl Hasher for KeyHasher {
         for byte in bytes {
             self.write_u128(u128::from(*byte));
         }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u128(u128::from(number));
     }
 
     fn write_usize(&mut self, address: usize) {
@@ -211,6 +215,12 @@ impl Hasher for KeyHasher {
 /// The numbers by which rows name workers.
 pub(super) type WorkerNumbers = HashMap<WorkerId, i64>;
 
+/// Runs by key.
+#[derive(Default)]
+pub(super) struct Runs {
+    pub(super) by_key: HashMap<RunKey, Box<HeldRun>, BuildHasherDefault<KeyHasher>>,
+}
+
 /// Everything that is remembered.
 #[derive(Default)]
 pub(super) struct Book {
@@ -222,7 +232,7 @@ pub(super) struct Book {
     pub(super) groups: HashMap<Tenant, u32>,
     pub(super) queues: BTreeMap<Queue, QueueBook>,
     pub(super) workers: WorkerNumbers,
-    pub(super) runs: HashMap<RunKey, Box<HeldRun>, BuildHasherDefault<KeyHasher>>,
+    pub(super) runs: Runs,
     /// In the order of the changes, perhaps several times.
     pub(super) runs_changed: Vec<RunKey>,
     /// Tasks that joined a queue in this call, while somebody offers to take them.
@@ -263,15 +273,15 @@ impl Book {
 
     /// Whether there is room to remember a run that was just started.
     pub(super) fn has_room(&self) -> bool {
-        self.runs.len() < FRESH_RUNS_MAX
+        self.runs.by_key.len() < FRESH_RUNS_MAX
     }
 
     /// After a transaction: keeps memory in bounds. Tasks are counted now and then only.
     pub(super) fn trim(&mut self) {
         self.n_trims = self.n_trims.wrapping_add(1);
         let counts_tasks = self.n_trims.is_multiple_of(TRIMS_PER_COUNT);
-        let n_tasks = || self.runs.values().map(|run| run.tasks.len()).sum::<usize>();
-        let is_large = self.runs.len() > RUNS_MAX
+        let n_tasks = || self.runs.by_key.values().map(|run| run.tasks.len()).sum::<usize>();
+        let is_large = self.runs.by_key.len() > RUNS_MAX
             || self.tenants.len() > TENANTS_MAX
             || (counts_tasks && n_tasks() > TASKS_MAX);
         if is_large {

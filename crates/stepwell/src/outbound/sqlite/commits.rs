@@ -72,7 +72,7 @@ fn keep_output(
     node: Node,
     output: Payload,
 ) -> Result<(), StoreError> {
-    let held = transaction.book.runs.get_mut(&run);
+    let held = transaction.book.runs.by_key.get_mut(&run);
     let task = held.and_then(|held| held.tasks.get_mut(&node));
     if let Some(end) = task.and_then(|task| task.end.as_mut()) {
         end.is_large = !is_small(&output);

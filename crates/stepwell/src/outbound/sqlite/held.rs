@@ -1,13 +1,14 @@
 //! Runs and tasks under change: taken from the book or read, and written once per call.
 
 use std::collections::btree_map::Entry;
+use std::collections::hash_map::Entry as MapEntry;
 
 use rusqlite::params;
 use stepwell_core::id::{Node, RunKey, WorkerId};
 use stepwell_core::run::{Phase, RunRow, TaskRow, TaskState};
 use stepwell_core::time::Timestamp;
 
-use super::book::{End, HeldRun, HeldTask, RunChange, WorkerNumbers, Written};
+use super::book::{End, HeldRun, HeldTask, RunChange, Runs, WorkerNumbers, Written};
 use super::error::corrupt;
 use super::file::File;
 use super::rows::{self, int, json, key};
@@ -15,15 +16,46 @@ use super::statements;
 use super::transaction::Transaction;
 use crate::ports::StoreError;
 
+impl Runs {
+    /// A run, which is read if it is not there yet.
+    fn hold(
+        &mut self,
+        file: File<'_, '_>,
+        run: RunKey,
+    ) -> Result<Option<&mut HeldRun>, StoreError> {
+        match self.by_key.entry(run) {
+            MapEntry::Occupied(held) => Ok(Some(held.into_mut().as_mut())),
+            MapEntry::Vacant(room) => {
+                let stored = file.first(statements::READ_RUN, [key(run)], rows::run)?;
+                let held = stored.map(|run| HeldRun::of(run.row, run.no, run.group));
+                Ok(held.map(|held| room.insert(Box::new(held)).as_mut()))
+            }
+        }
+    }
+}
+
+impl HeldRun {
+    /// A task, which is read if it is not there yet.
+    fn hold(
+        &mut self,
+        file: File<'_, '_>,
+        node: Node,
+    ) -> Result<Option<&mut HeldTask>, StoreError> {
+        match self.tasks.entry(node) {
+            Entry::Occupied(task) => Ok(Some(task.into_mut().as_mut())),
+            Entry::Vacant(room) => {
+                let row = params![self.no, node.0];
+                let task = file.first(statements::READ_TASK, row, rows::held_task)?;
+                Ok(task.map(|task| room.insert(Box::new(task)).as_mut()))
+            }
+        }
+    }
+}
+
 impl Transaction<'_, '_> {
     /// A run under change, if there is such a run.
     pub(super) fn find_held(&mut self, run: RunKey) -> Result<Option<&mut HeldRun>, StoreError> {
-        if !self.book.runs.contains_key(&run) {
-            let Some(stored) = self.stored_run(run)? else { return Ok(None) };
-            let held = HeldRun::of(stored.row, stored.no, stored.group);
-            self.book.runs.insert(run, Box::new(held));
-        }
-        Ok(self.book.runs.get_mut(&run).map(Box::as_mut))
+        self.book.runs.hold(self.file, run)
     }
 
     /// A run under change.
@@ -38,22 +70,12 @@ impl Transaction<'_, '_> {
         node: Node,
     ) -> Result<Option<&mut HeldTask>, StoreError> {
         let file = self.file;
-        let Some(held) = self.find_held(run)? else { return Ok(None) };
-        Ok(Some(match held.tasks.entry(node) {
-            Entry::Occupied(task) => task.into_mut().as_mut(),
-            Entry::Vacant(room) => {
-                let row = params![held.no, node.0];
-                let Some(task) = file.first(statements::READ_TASK, row, rows::held_task)? else {
-                    return Ok(None);
-                };
-                room.insert(Box::new(task)).as_mut()
-            }
-        }))
+        self.find_held(run)?.map_or(Ok(None), |held| held.hold(file, node))
     }
 
     /// Takes a ready task into the book by one statement, with its run, unless that is there.
     pub(super) fn hold_ready(&mut self, run: RunKey, node: Node) -> Result<(), StoreError> {
-        if self.book.runs.contains_key(&run) {
+        if self.book.runs.by_key.contains_key(&run) {
             return Ok(());
         }
         let row = params![key(run), node.0];
@@ -61,7 +83,7 @@ impl Transaction<'_, '_> {
         if let Some((stored, task)) = found {
             let mut held = HeldRun::of(stored.row, stored.no, stored.group);
             held.tasks.insert(node, Box::new(task));
-            self.book.runs.insert(run, Box::new(held));
+            self.book.runs.by_key.insert(run, Box::new(held));
         }
         Ok(())
     }
@@ -72,16 +94,12 @@ impl Transaction<'_, '_> {
         run: RunKey,
         node: Node,
     ) -> Result<&mut HeldTask, StoreError> {
-        if self.held_task(run, node)?.is_none() {
-            return Err(corrupt(format!("task {node:?} of run {run} is missing")));
-        }
+        let file = self.file;
         self.book.runs_changed.push(run);
-        let held = self.book.runs.get_mut(&run);
-        let task = held.and_then(|held| {
-            held.tasks_changed.push(node);
-            held.tasks.get_mut(&node).map(Box::as_mut)
-        });
-        task.ok_or_else(|| corrupt("a task that was just read is gone"))
+        let held = self.held(run)?;
+        held.tasks_changed.push(node);
+        let task = held.hold(file, node)?;
+        task.ok_or_else(|| corrupt(format!("task {node:?} of run {run} is missing")))
     }
 
     /// Takes all open tasks of a run into the book and names them.
@@ -114,11 +132,11 @@ impl Transaction<'_, '_> {
         changed.dedup();
         for run in changed {
             let has_room = self.book.has_room();
-            let Some(held) = self.book.runs.get_mut(&run) else { continue };
+            let Some(held) = self.book.runs.by_key.get_mut(&run) else { continue };
             write_held(self.file, &mut self.book.workers, held)?;
             let is_kept = !std::mem::take(&mut held.is_fresh) || has_room;
             if !is_kept || held.row.status.is_terminal() {
-                self.book.runs.remove(&run);
+                self.book.runs.by_key.remove(&run);
             }
         }
         Ok(())

@@ -1,13 +1,14 @@
 //! One transaction, as the calls of the store see it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::hash::BuildHasherDefault;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rusqlite::{Params, Row};
 use stepwell_core::id::DefinitionId;
 use stepwell_core::time::Timestamp;
 
-use super::book::Book;
+use super::book::{Book, KeyHasher};
 use super::error::corrupt;
 use super::file::File;
 use super::seat::Seats;
@@ -15,7 +16,9 @@ use super::{rows, statements};
 use crate::ports::{Hint, StoreError, StoredDefinition};
 
 /// Definitions that were read before. They change only when policies do.
-pub(super) type DefinitionCache = Arc<Mutex<HashMap<DefinitionId, Arc<StoredDefinition>>>>;
+pub(super) type DefinitionCache = Arc<Mutex<Definitions>>;
+
+type Definitions = HashMap<DefinitionId, Arc<StoredDefinition>, BuildHasherDefault<KeyHasher>>;
 
 /// One transaction, or one call within a group of them.
 pub(super) struct Transaction<'s, 'c> {
@@ -84,9 +87,7 @@ impl Transaction<'_, '_> {
         Ok(found)
     }
 
-    pub(super) fn cache(
-        &self,
-    ) -> std::sync::MutexGuard<'_, HashMap<DefinitionId, Arc<StoredDefinition>>> {
+    pub(super) fn cache(&self) -> MutexGuard<'_, Definitions> {
         self.definitions.lock().expect("no holder of the lock panics")
     }
 }
