@@ -85,7 +85,7 @@ pub struct ClaimRef {
 }
 
 /// What a task is executed with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskInputs {
     /// The run's input.
     pub input: Payload,
@@ -96,7 +96,7 @@ pub struct TaskInputs {
 }
 
 /// What a parent left.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParentInput {
     /// The parent.
     pub node: Node,

@@ -4,11 +4,12 @@ use async_trait::async_trait;
 use rusqlite::{Row, params};
 use stepwell_core::decide::{self, is_suspect};
 use stepwell_core::fair::take_turns;
-use stepwell_core::id::{DefinitionId, Node, Queue, RunKey, Token};
+use stepwell_core::id::{Node, Queue, RunKey, Token};
 use stepwell_core::run::TaskState;
 
 use super::error::corrupt;
-use super::rows::{self, count, key, name, node, run_key, unsigned};
+use super::inputs::inputs_of;
+use super::rows::{count, name, node, run_key, unsigned};
 use super::transaction::Transaction;
 use super::{SqliteStore, statements};
 use crate::ports::{
@@ -39,10 +40,7 @@ impl Claims for SqliteStore {
 
     async fn inputs(&self, claims: &[ClaimRef]) -> Result<Vec<TaskInputs>, StoreError> {
         let claims = claims.to_vec();
-        self.read(move |transaction| {
-            claims.iter().map(|claim| inputs(transaction, claim)).collect()
-        })
-        .await
+        self.read(move |transaction| inputs_of(transaction, &claims)).await
     }
 }
 
@@ -230,85 +228,4 @@ fn inputs_at_hand(
     let parents = stored.definition.graph.parents(node).iter().map(|edge| left(edge.node));
     let parents: Option<Vec<ParentInput>> = parents.collect();
     Ok(parents.map(|parents| TaskInputs { input, parents, failure: None }))
-}
-
-fn inputs(transaction: &Transaction<'_, '_>, claim: &ClaimRef) -> Result<TaskInputs, StoreError> {
-    let run = claim.run;
-    let given = transaction.first(statements::READ_GIVEN, [key(run)], |row| {
-        let definition = DefinitionId(count(row, 0)?);
-        Ok((definition, rows::run_failure(row, 1)?, rows::small_payload(row, 2)?))
-    })?;
-    let missing = |what: &str| corrupt(format!("the {what} of run {run} is missing"));
-    let (definition, failure, input) = given.ok_or_else(|| missing("row"))?;
-    let input = if let Some(input) = input {
-        input
-    } else {
-        let read = |row: &Row<'_>| rows::payload(row, 0);
-        let input = transaction.first(statements::READ_INPUT, [key(run)], read)?;
-        input.ok_or_else(|| missing("input"))?
-    };
-    let stored = transaction.definition(definition)?;
-    let parents: Vec<Node> =
-        stored.definition.graph.parents(claim.node).iter().map(|edge| edge.node).collect();
-    let failure = failure.filter(|_| claim.node == Node::ON_FAILURE);
-    Ok(TaskInputs { input, parents: all_left(transaction, run, &parents)?, failure })
-}
-
-/// What tasks of a run left. Those that are numbered without a gap, such as the sides of a fan,
-/// are read by one statement.
-fn all_left(
-    transaction: &Transaction<'_, '_>,
-    run: RunKey,
-    nodes: &[Node],
-) -> Result<Vec<ParentInput>, StoreError> {
-    let is_dense = nodes.windows(2).all(|pair| pair[1].0 == pair[0].0.wrapping_add(1));
-    let (Some(first), Some(last), true) = (nodes.first(), nodes.last(), is_dense) else {
-        return nodes.iter().map(|node| left(transaction, run, *node)).collect();
-    };
-    let range = params![key(run), first.0, last.0];
-    let found = transaction.all(statements::READ_LEFT_BETWEEN, range, left_by)?;
-    if found.len() != nodes.len() {
-        return nodes.iter().map(|node| left(transaction, run, *node)).collect();
-    }
-    found.into_iter().map(|left| with_large(transaction, run, left)).collect()
-}
-
-fn left(
-    transaction: &Transaction<'_, '_>,
-    run: RunKey,
-    node: Node,
-) -> Result<ParentInput, StoreError> {
-    let found = transaction.first(statements::READ_LEFT, params![key(run), node.0], left_by)?;
-    let pending = ParentInput { node, state: TaskState::Pending, output: None };
-    with_large(transaction, run, found.unwrap_or(pending))
-}
-
-/// What a task left, as far as its own row tells.
-fn left_by(row: &Row<'_>) -> Result<ParentInput, StoreError> {
-    let (node, state) = (node(row, 0)?, rows::task_state(row.get(1)?)?);
-    Ok(ParentInput { node, state, output: rows::small_payload(row, 2)? })
-}
-
-/// A completed task whose output is not in its row has a large one, or else the empty payload.
-fn with_large(
-    transaction: &Transaction<'_, '_>,
-    run: RunKey,
-    mut left: ParentInput,
-) -> Result<ParentInput, StoreError> {
-    if left.state == TaskState::Completed && left.output.is_none() {
-        let row = params![key(run), left.node.0];
-        let read = |row: &Row<'_>| rows::payload(row, 0);
-        let output = transaction.first(statements::READ_OUTPUT, row, read)?;
-        left.output = Some(output.unwrap_or_else(Payload::empty));
-    }
-    Ok(left)
-}
-
-/// The output of a completed task.
-pub(super) fn output(
-    transaction: &Transaction<'_, '_>,
-    run: RunKey,
-    node: Node,
-) -> Result<Option<Payload>, StoreError> {
-    Ok(left(transaction, run, node)?.output)
 }

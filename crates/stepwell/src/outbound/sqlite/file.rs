@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::rc::Rc;
 
 use rusqlite::{Connection, Params, PrepFlags, Row, Statement};
 
@@ -13,33 +14,44 @@ use crate::ports::{StoreError, TrafficCounter};
 /// cheaper than by the text itself.
 pub(super) struct Statements<'c> {
     pub(super) connection: &'c Connection,
-    idle: RefCell<HashMap<usize, Statement<'c>, BuildHasherDefault<KeyHasher>>>,
+    known: RefCell<HashMap<usize, Rc<RefCell<Statement<'c>>>, BuildHasherDefault<KeyHasher>>>,
 }
 
 impl<'c> Statements<'c> {
     pub(super) fn of(connection: &'c Connection) -> Self {
-        Self { connection, idle: RefCell::default() }
+        Self { connection, known: RefCell::default() }
     }
 
-    /// Lends a statement out. One that is lent out already is prepared once more.
+    /// Lends a statement out, and lets go of its parameters afterwards: a large payload must not
+    /// stay in memory until it is used again.
     fn with<T>(
         &self,
         sql: &'static str,
         work: impl FnOnce(&mut Statement<'c>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.with_small(sql, |statement| {
+            let done = work(statement);
+            statement.clear_bindings();
+            done
+        })
+    }
+
+    /// Lends a statement out. One that is lent out already is prepared once more.
+    fn with_small<T>(
+        &self,
+        sql: &'static str,
+        work: impl FnOnce(&mut Statement<'c>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let address = sql.as_ptr() as usize;
-        let idle = self.idle.borrow_mut().remove(&address);
-        let mut statement = match idle {
-            Some(statement) => statement,
-            None => {
-                self.connection.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)?
-            }
-        };
-        let done = work(&mut statement)?;
-        // A large payload must not stay in memory until the statement is used again.
-        statement.clear_bindings();
-        self.idle.borrow_mut().insert(address, statement);
-        Ok(done)
+        let known = self.known.borrow().get(&address).map(Rc::clone);
+        if let Some(mut statement) = known.as_ref().and_then(|known| known.try_borrow_mut().ok()) {
+            return work(&mut statement);
+        }
+        let mut statement =
+            self.connection.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)?;
+        let done = work(&mut statement);
+        self.known.borrow_mut().insert(address, Rc::new(RefCell::new(statement)));
+        done
     }
 
     /// Begins, ends or marks a transaction.
@@ -92,6 +104,16 @@ impl File<'_, '_> {
     pub(super) fn run(self, sql: &'static str, params: impl Params) -> Result<usize, StoreError> {
         self.traffic.statement();
         self.statements.with(sql, |statement| Ok(statement.execute(params)?))
+    }
+
+    /// As [`run`](Self::run), for parameters so small that they may stay in memory.
+    pub(super) fn run_small(
+        self,
+        sql: &'static str,
+        params: impl Params,
+    ) -> Result<usize, StoreError> {
+        self.traffic.statement();
+        self.statements.with_small(sql, |statement| Ok(statement.execute(params)?))
     }
 
     /// The first row of a statement.

@@ -164,7 +164,7 @@ fn write_held(
         RunChange::Counters => {
             let (n_open, next_event) = (held.row.n_open, int(held.row.next_event));
             let row = params![held.no, n_open, next_event];
-            file.run(statements::ADVANCE_RUN, row).map(drop)
+            file.run_small(statements::ADVANCE_RUN, row).map(drop)
         }
         RunChange::Whole => update_run(file, held.no, &held.row),
     }
@@ -199,19 +199,19 @@ fn write_task(
     }
     let n = match (task.written, row.claim()) {
         (None, _) if row.phase == Phase::Pending && row.n_skipped == 0 => {
-            file.run(statements::INSERT_PENDING, params![run, node.0, row.n_unmet])?
+            file.run_small(statements::INSERT_PENDING, params![run, node.0, row.n_unmet])?
         }
         (None, _) => write_whole(file, statements::INSERT_TASK, run, task, worker)?,
         (Some(Written { state: TaskState::Pending, .. }), _) if row.phase == Phase::Pending => {
             let counts = params![run, node.0, row.n_unmet, row.n_skipped];
-            file.run(statements::COUNT_DOWN, counts)?
+            file.run_small(statements::COUNT_DOWN, counts)?
         }
         (Some(Written { state: TaskState::Queued, is_placed: true, losses }), Some(claim))
             if losses == row.losses =>
         {
             let (token, started_at) = (rows::token(claim.token), claim.started_at.as_micros());
             let claimed = params![run, node.0, row.attempt, started_at, worker, token];
-            file.run(statements::CLAIM_TASK, claimed)?
+            file.run_small(statements::CLAIM_TASK, claimed)?
         }
         (Some(Written { is_placed: false, losses, .. }), _)
             if losses == row.losses && task.place.is_none() =>
@@ -225,7 +225,7 @@ fn write_task(
 
 fn complete_task(file: File<'_, '_>, run: i64, node: Node, end: &End) -> Result<(), StoreError> {
     let output = end.output.as_ref();
-    let n = file.run(
+    let n = file.run_small(
         statements::COMPLETE_TASK,
         params![
             run,
@@ -262,7 +262,7 @@ fn move_task(
     worker: Option<i64>,
 ) -> Result<usize, StoreError> {
     let (claim, (queued_at, due_at)) = (task.claim(), times(task));
-    file.run(
+    file.run_small(
         statements::MOVE_TASK,
         params![
             run,
@@ -290,7 +290,7 @@ fn write_whole(
     worker: Option<i64>,
 ) -> Result<usize, StoreError> {
     let (claim, place, (queued_at, due_at)) = (task.claim(), place.as_ref(), times(task));
-    file.run(
+    file.run_small(
         sql,
         params![
             run,
@@ -318,7 +318,7 @@ fn write_whole(
 
 fn update_run(file: File<'_, '_>, no: i64, run: &RunRow) -> Result<(), StoreError> {
     let failure = run.failure.as_ref().map(json).transpose()?;
-    file.run(
+    file.run_small(
         statements::UPDATE_RUN,
         params![
             no,

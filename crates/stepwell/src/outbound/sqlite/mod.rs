@@ -13,6 +13,7 @@ mod error;
 mod file;
 mod hand_over;
 mod held;
+mod inputs;
 mod inspection;
 mod leadership;
 mod line;

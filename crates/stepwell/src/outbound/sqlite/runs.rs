@@ -3,7 +3,7 @@ use rusqlite::params;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::run::{RunLog, RunStatus, TaskRow};
 
-use super::claims::output;
+use super::inputs::output;
 use super::rows::{self, key};
 use super::transaction::Transaction;
 use super::{SqliteStore, statements};

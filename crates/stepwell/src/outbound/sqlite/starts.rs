@@ -113,7 +113,7 @@ fn insert_run(
     digest: &[u8; 32],
 ) -> Result<Option<i64>, StoreError> {
     let input = Some(input).filter(|input| is_small(input));
-    let n = transaction.run(
+    let n = transaction.file.run_small(
         statements::INSERT_RUN,
         params![
             key(run.key),

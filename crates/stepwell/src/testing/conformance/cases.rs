@@ -31,6 +31,7 @@ macro_rules! conformance_cases {
                 inputs_hold_the_runs_input_and_the_parents_outputs,
                 inputs_show_a_skipped_parent_without_an_output,
                 inputs_come_in_the_order_asked_for,
+                inputs_of_siblings_are_told_apart,
                 turns_pass_on_when_every_queue_ran_dry,
                 a_worker_that_registers_anew_begins_with_its_first_queue,
             }

@@ -278,6 +278,25 @@ pub(super) async fn inputs_come_in_the_order_asked_for(world: &World) {
     assert_eq!(inputs, [&b"third"[..], b"second", b"first"]);
 }
 
+pub(super) async fn inputs_of_siblings_are_told_apart(world: &World) {
+    // R18, S7
+    let flow = world.define("a; b; c < a; d < a; e < b; f < b; g < a, b").await;
+    for _ in 0..2 {
+        world.start(&flow).await;
+    }
+    let roots = world.claim_all().await;
+    for (n, root) in roots.iter().enumerate() {
+        world.settle(root, completed_with(format!("of {n}").as_bytes())).await;
+    }
+    let batch = world.claim_all().await;
+    assert_eq!(batch.len(), 10);
+    let claims: Vec<ClaimRef> = batch.iter().map(|task| task.claim).collect();
+    let together = world.store().inputs(&claims).await.expect("read inputs");
+    for (task, inputs) in batch.iter().zip(together) {
+        assert_eq!(inputs, world.inputs(task).await, "{}", step_of(task));
+    }
+}
+
 pub(super) async fn turns_pass_on_when_every_queue_ran_dry(world: &World) {
     let left = world.define_unserved("a @ left; b @ left").await;
     let right = world.define_unserved("x @ right").await;
