@@ -1,7 +1,7 @@
 //! `stepwell bench`: what the stores achieve here, beside what hand-written statements achieve.
 //!
 //! Every scenario gets a fresh store and a process of its own. The limit of a store is measured
-//! once, before its scenarios, on the same server or disk.
+//! right before it, on the same server or disk.
 
 mod apart;
 mod bare;
@@ -99,15 +99,9 @@ impl StoreBench<'_> {
         scenarios: &[Scenario],
         output: Output,
     ) -> Result<Vec<ScenarioRecord>, Failure> {
-        let mut limit = None;
-        if scenarios.iter().any(|scenario| scenario.has_rate()) {
-            self.progress.begin(&format!("{}: limit", self.kind.name()), 1);
-            let n_tasks = self.runs.unwrap_or(LIMIT_TASKS).clamp(LIMIT_TASKS_MIN, LIMIT_TASKS);
-            limit = limit::measure(self.kind, self.server, n_tasks).await?;
-        }
         let mut records = Vec::with_capacity(scenarios.len());
         for scenario in scenarios {
-            let limit = limit.filter(|_| scenario.has_rate());
+            let limit = if scenario.has_rate() { self.limit().await? } else { None };
             let record = record(*scenario, self.kind, limit, self.apart(*scenario).await?);
             if output.is_json() {
                 output.record(&record)?;
@@ -115,6 +109,13 @@ impl StoreBench<'_> {
             records.push(record);
         }
         Ok(records)
+    }
+
+    /// Right before a scenario: machines are not as fast at all times.
+    async fn limit(&self) -> Result<Option<Limit>, Failure> {
+        self.progress.begin(&format!("{}: limit", self.kind.name()), 1);
+        let n_tasks = self.runs.unwrap_or(LIMIT_TASKS).clamp(LIMIT_TASKS_MIN, LIMIT_TASKS);
+        limit::measure(self.kind, self.server, n_tasks).await
     }
 
     /// In a process of its own, so that its memory is its own.
