@@ -50,6 +50,8 @@ struct Fault {
     n_replies_lost: u32,
     /// Nothing is handed over; everything waits to be claimed.
     refuses_offers: bool,
+    /// Looks that find nothing are answered even while claims are held.
+    answers_empty_looks: bool,
     /// Commits with this output are refused.
     output_refused: Option<&'static [u8]>,
 }
@@ -70,6 +72,15 @@ impl Link {
     /// From now on nothing is handed over.
     pub(crate) fn refuse_offers(&self) {
         self.fault.lock().expect("no holder of the lock panics").refuses_offers = true;
+    }
+
+    /// From now on looks that find nothing are answered even while claims are held.
+    pub(crate) fn answer_empty_looks(&self) {
+        self.fault.lock().expect("no holder of the lock panics").answers_empty_looks = true;
+    }
+
+    fn answers_empty_looks(&self) -> bool {
+        self.fault.lock().expect("no holder of the lock panics").answers_empty_looks
     }
 
     /// From now on commits with this output are refused.
@@ -193,12 +204,12 @@ impl Claims for Link {
             self.watch.claimed(&request, tasks);
             self.counts.claimed.fetch_add(tasks.len(), Ordering::Relaxed);
         }
-        self.flow().await;
-        match &answer {
-            // It took no effect.
-            ClaimAnswer::Claimed { tasks, .. } if tasks.is_empty() => Ok(answer),
-            _ => self.reply("claim", answer),
+        // It took no effect.
+        let is_empty = matches!(&answer, ClaimAnswer::Claimed { tasks, .. } if tasks.is_empty());
+        if !(is_empty && self.answers_empty_looks()) {
+            self.flow().await;
         }
+        if is_empty { Ok(answer) } else { self.reply("claim", answer) }
     }
 
     async fn inputs(&self, claims: &[ClaimRef]) -> Answer<Vec<TaskInputs>> {

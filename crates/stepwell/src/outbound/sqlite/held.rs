@@ -241,7 +241,7 @@ fn complete_task(file: File<'_, '_>, run: i64, node: Node, end: &End) -> Result<
 }
 
 fn went_away(run: i64, node: Node) -> StoreError {
-    corrupt(format!("task {node:?} of run {run} went away"))
+    corrupt(format!("task {node:?} of run number {run} went away"))
 }
 
 /// Since when a task is queued, and when it is due.
