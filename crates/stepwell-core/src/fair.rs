@@ -100,6 +100,14 @@ pub fn order_key(position: Position, group: Group) -> OrderKey {
     OrderKey(position.0 / BLOCK_LENGTH * BLOCK_LENGTH + u64::from(group.0))
 }
 
+/// The key before which nothing of a queue is left and nothing will come: that of its first task,
+/// or of a newcomer. Holds when everybody has ended who may have joined by an earlier frontier.
+#[must_use]
+pub fn passed_before(frontier: Position, first_left: Option<OrderKey>) -> OrderKey {
+    let newcomer = order_key(frontier, Group(0));
+    first_left.map_or(newcomer, |first| first.min(newcomer))
+}
+
 /// Chooses from lines that each stand in fair order, taking turns between them from the line
 /// `first` on: up to `n_max` items, with at most one suspect, and that only if `suspect` allows it.
 /// Gives the items in the order chosen, with the line of each.
@@ -183,6 +191,17 @@ mod tests {
     fn a_cancelled_backlog_gives_its_positions_back() {
         assert_eq!(last_after_cancel(Position(5), Some(Position(9))), Position(9));
         assert_eq!(last_after_cancel(Position(5), None), Position(5));
+    }
+
+    #[test]
+    fn a_queue_is_passed_up_to_its_first_task_or_a_newcomer_of_any_tenant() {
+        let frontier = Position(7 * BLOCK_LENGTH + 5);
+        let block = OrderKey(7 * BLOCK_LENGTH);
+        assert_eq!(passed_before(frontier, None), block);
+        assert_eq!(passed_before(frontier, Some(OrderKey(9 * BLOCK_LENGTH))), block);
+        assert_eq!(passed_before(frontier, Some(OrderKey(3))), OrderKey(3));
+        let newcomer = next_position(frontier, None, stride(1)).unwrap();
+        assert!(order_key(newcomer, Group(0)) >= passed_before(frontier, None));
     }
 
     /// Even numbers of a line are suspects.

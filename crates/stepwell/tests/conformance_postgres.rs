@@ -23,6 +23,7 @@ impl StoreFixture for Postgres {
     async fn open(&self, clock: Arc<ManualClock>) -> DynStore {
         let database = TestDatabase::create().await;
         let options = database.options().connections_max(4).poll_only().clock(clock);
+        let options = options.passing_eagerly();
         self.0.set(database).expect("a case opens one store");
         Arc::new(PostgresStore::connect_with(options).await.expect("the server answers"))
     }

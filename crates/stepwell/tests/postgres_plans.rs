@@ -34,6 +34,7 @@ const READ_EVERYTHING: &[(&str, &str)] = &[
     ("dump_runs", "a dump is for checks"),
     ("dump_tasks", "a dump is for checks"),
     ("miscounted_claims", "a dump is for checks"),
+    ("passed_over", "a dump is for checks"),
     ("read_admitted", "a dump is for checks"),
     ("read_places", "a dump is for checks"),
     ("read_timers", "a dump is for checks"),

@@ -48,6 +48,21 @@ fn claim_up_to(worker: &WorkerId, tasks_max: usize, salt: u64) -> Act {
     })
 }
 
+/// Claims one task, so many times in a row, by which queues are passed.
+pub(crate) fn claim_again(worker: &WorkerId, n_times: u64) -> Act {
+    let worker = worker.clone();
+    act(move |store| {
+        let worker = worker.clone();
+        async move {
+            let mut answers = Vec::new();
+            for salt in 1..=n_times {
+                answers.push(claimed(store.claim(request(&worker, 1, salt)).await?));
+            }
+            Ok(answers.join(", "))
+        }
+    })
+}
+
 fn request(worker: &WorkerId, tasks_max: usize, salt: u64) -> ClaimRequest {
     let (worker, crash_limit) = (worker.clone(), CRASH_LIMIT);
     ClaimRequest { worker, tasks_max, suspect: true, crash_limit, salt }

@@ -13,6 +13,7 @@ mod handing;
 mod limits;
 mod pairs;
 mod parking;
+mod passing;
 mod picture;
 mod scene;
 mod stage;

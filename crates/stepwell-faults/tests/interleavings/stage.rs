@@ -80,13 +80,23 @@ impl Stage {
 
     /// With settings of the server for the two sessions, such as `-c enable_sort=off`.
     pub(crate) async fn open_with(options: &str, time: Time) -> Self {
+        Self::open_as(options, time, |options| options).await
+    }
+
+    /// With other options of the two stores.
+    pub(crate) async fn open_as(
+        options: &str,
+        time: Time,
+        also: fn(PostgresOptions) -> PostgresOptions,
+    ) -> Self {
         let database = OwnDatabase::make(&server()).await;
         let clock = Arc::new(ManualClock::new());
         let given = (time == Time::Stands).then_some(&clock);
-        let world = store(database.url().to_owned(), given).await;
+        let world = store(database.url().to_owned(), given, |options| options).await;
         let wires = [Wire::to(database.url()).await, Wire::to(database.url()).await];
         let url = |wire: &Wire| format!("{} options='{options}'", wire.url());
-        let stores = [store(url(&wires[0]), given).await, store(url(&wires[1]), given).await];
+        let stores =
+            [store(url(&wires[0]), given, also).await, store(url(&wires[1]), given, also).await];
         let duet = Duet::new(wires, connect(database.url()).await).await;
         Self { database, world: World::new(world, clock), stores, duet }
     }
@@ -112,6 +122,13 @@ impl Stage {
         self.meeting(one, other).await.explore(Explorer::default()).await
     }
 
+    /// How far the queues were passed.
+    pub(crate) async fn passed(&self) -> i64 {
+        let read = format!("select coalesce(max(order_key), 0) from {SCHEMA}.passed");
+        let row = self.duet.watcher().query_one(&read, &[]).await;
+        row.expect("it answers").get(0)
+    }
+
     /// Two calls that meet in the state that the world is in now.
     pub(crate) async fn meeting<'s>(&'s self, one: &'s Act, other: &'s Act) -> Meeting<'s> {
         Meeting::new(self, one, other).await
@@ -130,8 +147,13 @@ impl Stage {
     }
 }
 
-async fn store(url: String, clock: Option<&Arc<ManualClock>>) -> DynStore {
-    let mut options = PostgresOptions::new(url).schema(SCHEMA).poll_only().connections_max(2);
+async fn store(
+    url: String,
+    clock: Option<&Arc<ManualClock>>,
+    also: fn(PostgresOptions) -> PostgresOptions,
+) -> DynStore {
+    let options = PostgresOptions::new(url).schema(SCHEMA).poll_only().connections_max(2);
+    let mut options = also(options);
     if let Some(clock) = clock {
         options = options.clock(Arc::clone(clock) as Arc<dyn Clock>);
     }
@@ -207,6 +229,11 @@ impl<'s> Meeting<'s> {
             self.try_once(&mut Along(order.into_iter()), &mut tried).await;
         }
         tried
+    }
+
+    /// Plays the two once and gives their answers.
+    pub(crate) async fn play_once(&self, explorer: &mut Explorer) -> [String; 2] {
+        self.play(self.acts, explorer).await.0.answers
     }
 
     async fn play(

@@ -333,6 +333,24 @@ pub(crate) const TABLES: &[Table] = &[
         bad: &[("a queue twice", &[("queue", "'q'")]), ("before the line", &[("position", "-1")])],
     },
     Table {
+        name: "passed",
+        only: Some("postgres"),
+        good: &[
+            ("queue", "'q'"),
+            ("round", "1"),
+            ("order_key", "0"),
+            ("frontier", "0"),
+            ("joining", "'{}'"),
+        ],
+        other: &[("round", "2")],
+        bad: &[
+            ("a round twice", &[("round", "1")]),
+            ("no round", &[("round", "0")]),
+            ("before the line", &[("order_key", "-1")]),
+            ("a frontier before the line", &[("frontier", "-1")]),
+        ],
+    },
+    Table {
         // The row is there from the beginning.
         name: "leader",
         only: Some("postgres"),

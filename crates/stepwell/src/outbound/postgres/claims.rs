@@ -23,6 +23,8 @@ use crate::ports::{
 #[async_trait]
 impl Claims for PostgresStore {
     async fn claim(&self, request: ClaimRequest) -> Result<ClaimAnswer, StoreError> {
+        // Before anything is taken: nobody's task waits for this.
+        self.pass_queues().await;
         self.with_retries(|| self.claim_once(&request)).await
     }
 
@@ -62,9 +64,16 @@ struct Candidate {
 #[derive(Default)]
 struct Chosen {
     tasks: Vec<Candidate>,
-    /// The greatest position taken, by queue.
-    frontiers: BTreeMap<String, Position>,
+    /// What was taken, by queue.
+    taken: BTreeMap<String, Taken>,
     served_last: Option<usize>,
+}
+
+/// What was taken from a queue.
+#[derive(Default)]
+struct Taken {
+    n: u64,
+    greatest: Position,
 }
 
 impl PostgresStore {
@@ -111,6 +120,9 @@ impl PostgresStore {
         } else {
             tasks = hand_out(transaction, &asking, &chosen, fence, request).await?;
         }
+        let mut passing = self.shared.passing();
+        passing.looked();
+        chosen.taken.iter().for_each(|(queue, taken)| passing.took(queue, taken.n));
         Ok(ClaimAnswer::Claimed { now: transaction.now, tasks })
     }
 
@@ -181,8 +193,9 @@ fn choose(asking: &Asking, lines: Vec<Vec<Candidate>>, request: &ClaimRequest) -
     let (first, n) = (asking.next_turn, request.tasks_max);
     let mut chosen = Chosen::default();
     for (turn, task) in take_turns(lines, first, n, request.suspect, is_suspect) {
-        let frontier = chosen.frontiers.entry(asking.queues[turn].clone()).or_default();
-        *frontier = task.position.max(*frontier);
+        let taken = chosen.taken.entry(asking.queues[turn].clone()).or_default();
+        taken.n += 1;
+        taken.greatest = task.position.max(taken.greatest);
         chosen.tasks.push(task);
         chosen.served_last = Some(turn);
     }
@@ -233,8 +246,8 @@ async fn hand_out(
     let ready_at: Vec<&str> = chosen.tasks.iter().map(|task| task.ready_at.as_str()).collect();
     let task_at: Vec<&str> = chosen.tasks.iter().map(|task| task.task_at.as_str()).collect();
     let now = transaction.now.as_micros();
-    let queues: Vec<&str> = chosen.frontiers.keys().map(String::as_str).collect();
-    let positions: Vec<i64> = chosen.frontiers.values().map(|p| int(p.0)).collect();
+    let queues: Vec<&str> = chosen.taken.keys().map(String::as_str).collect();
+    let positions: Vec<i64> = chosen.taken.values().map(|taken| int(taken.greatest.0)).collect();
     let runs: Vec<Uuid> = chosen.tasks.iter().map(|task| key(task.run)).collect();
     let keys: Params<'_> = &[&runs];
     let params: Params<'_> =

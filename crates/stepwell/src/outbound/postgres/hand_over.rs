@@ -84,6 +84,7 @@ impl Transaction {
     ) -> Result<Option<Hands<'o>>, StoreError> {
         let Some(offer) = offer else { return Ok(None) };
         let row = self.one(statements::FIND_IDLE_WORKER, &[&offer.worker.as_str()]).await?;
+        self.passing().looked();
         let hands = |row: tokio_postgres::Row| {
             let asking = Asking::of(&row)?;
             Ok(Hands { offer, asking, token: Token::new(unsigned(&row, 4)?, offer.salt) })

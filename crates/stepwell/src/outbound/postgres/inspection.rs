@@ -74,6 +74,10 @@ async fn dump(transaction: &Transaction) -> Result<StoreDump, StoreError> {
         let token = read_token(&row, 0)?;
         return Err(corrupt(format!("claims of token {token:?} are miscounted")));
     }
+    if let Some(row) = transaction.one(statements::PASSED_OVER, &[]).await? {
+        let task = (run_key(&row, 0)?, node(&row, 1)?);
+        return Err(corrupt(format!("{task:?} stands where its queue is said to be passed")));
+    }
     for row in transaction.all(statements::READ_ADMITTED, &[]).await? {
         let admitted = usize::try_from(unsigned(&row, 1)?).unwrap_or(usize::MAX);
         dump.admitted.insert(name(&row, 0)?, admitted);

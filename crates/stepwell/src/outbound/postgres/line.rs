@@ -297,6 +297,9 @@ impl Transaction {
         if withdrawn.is_empty() {
             return Ok(());
         }
+        for task in withdrawn {
+            self.passing().took(task.queue.as_str(), 1);
+        }
         let places = places(withdrawn);
         let mut standings = self.standings(&places, false).await?;
         let frontiers = self.frontiers(&places).await?;

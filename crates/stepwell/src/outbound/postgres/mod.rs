@@ -23,6 +23,7 @@ mod migrate;
 mod notify;
 mod open;
 mod options;
+mod passed;
 mod pool;
 #[cfg(feature = "testing")]
 mod probe;
@@ -71,6 +72,8 @@ struct Shared {
     known: Mutex<known::Known>,
     /// What workers of this process were registered with when they last asked for work.
     askers: Mutex<HashMap<WorkerId, claims::Asking>>,
+    /// What was taken from queues that may not be passed yet.
+    passing: Mutex<passed::Passing>,
     /// What [`saw_revisions`](Self::saw_revisions) saw last.
     revisions: AtomicI64,
     traffic: TrafficCounter,

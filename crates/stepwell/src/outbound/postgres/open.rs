@@ -13,6 +13,7 @@ use tokio_postgres::{Config, Transaction};
 
 use super::connect::{Connector, Driver, Role};
 use super::options::PostgresOptions;
+use super::passed::Passing;
 use super::pool::{Pool, PoolParts};
 use super::tls::{self, Check, TlsParameters};
 use super::transaction::DefinitionCache;
@@ -110,6 +111,7 @@ impl PostgresStore {
             strangers: Mutex::default(),
             known: Mutex::default(),
             askers: Mutex::default(),
+            passing: Mutex::new(Passing::new(options.steps_per_round)),
             revisions,
             traffic,
             ids_repeat: AtomicBool::new(false),

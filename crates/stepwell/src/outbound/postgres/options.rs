@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::passed::STEPS_PER_ROUND;
 use crate::ports::Clock;
 
 /// The schema that holds the tables, unless another is given.
@@ -26,6 +27,7 @@ pub struct PostgresOptions {
     pub(super) root_certificates: Option<PathBuf>,
     pub(super) statement_timeout: Duration,
     pub(super) clock: Option<Arc<dyn Clock>>,
+    pub(super) steps_per_round: u64,
 }
 
 impl PostgresOptions {
@@ -42,6 +44,7 @@ impl PostgresOptions {
             root_certificates: None,
             statement_timeout: Duration::from_secs(30),
             clock: None,
+            steps_per_round: STEPS_PER_ROUND,
         }
     }
 
@@ -109,6 +112,14 @@ impl PostgresOptions {
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
+        self
+    }
+
+    /// Says how far queues were passed at every claim, and not only when that pays: for tests.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn passing_eagerly(mut self) -> Self {
+        self.steps_per_round = 0;
         self
     }
 }

@@ -24,6 +24,7 @@ pub(super) const FIND_ATTEMPTS: &str = include_str!("sql/find_attempts.sql");
 pub(super) const FIND_IDLE_WORKER: &str = include_str!("sql/find_idle_worker.sql");
 pub(super) const FIND_RUNS: &str = include_str!("sql/find_runs.sql");
 pub(super) const FIND_WORKER: &str = include_str!("sql/find_worker.sql");
+pub(super) const FIRST_LEFT: &str = include_str!("sql/first_left.sql");
 pub(super) const FIRST_READY: &str = include_str!("sql/first_ready.sql");
 pub(super) const FORGET_ADMITTED: &str = include_str!("sql/forget_admitted.sql");
 pub(super) const FORGET_PARKED: &str = include_str!("sql/forget_parked.sql");
@@ -59,12 +60,15 @@ pub(super) const LOCK_TENANT_TABLE: &str = include_str!("sql/lock_tenant_table.s
 pub(super) const LOCK_TENANTS: &str = include_str!("sql/lock_tenants.sql");
 pub(super) const LOCK_WORKER: &str = include_str!("sql/lock_worker.sql");
 pub(super) const LOOK_AT_LINE: &str = include_str!("sql/look_at_line.sql");
+pub(super) const LOOK_AT_QUEUE: &str = include_str!("sql/look_at_queue.sql");
 pub(super) const MAKE_STANDINGS: &str = include_str!("sql/make_standings.sql");
 pub(super) const MISCOUNTED_CLAIMS: &str = include_str!("sql/miscounted_claims.sql");
 pub(super) const NEXT_EPOCH: &str = include_str!("sql/next_epoch.sql");
 pub(super) const NEXT_THROTTLED: &str = include_str!("sql/next_throttled.sql");
 pub(super) const NEXT_TIMER: &str = include_str!("sql/next_timer.sql");
+pub(super) const PASS_QUEUE: &str = include_str!("sql/pass_queue.sql");
 pub(super) const PASS_THE_TURN: &str = include_str!("sql/pass_the_turn.sql");
+pub(super) const PASSED_OVER: &str = include_str!("sql/passed_over.sql");
 pub(super) const READ_ADMITTED: &str = include_str!("sql/read_admitted.sql");
 pub(super) const READ_ATTEMPTS: &str = include_str!("sql/read_attempts.sql");
 pub(super) const READ_CLAIMS: &str = include_str!("sql/read_claims.sql");
@@ -151,6 +155,7 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("find_idle_worker", FIND_IDLE_WORKER),
     ("find_runs", FIND_RUNS),
     ("find_worker", FIND_WORKER),
+    ("first_left", FIRST_LEFT),
     ("first_ready", FIRST_READY),
     ("forget_admitted", FORGET_ADMITTED),
     ("forget_parked", FORGET_PARKED),
@@ -186,12 +191,15 @@ pub(super) const ALL: &[(&str, &str)] = &[
     ("lock_tenants", LOCK_TENANTS),
     ("lock_worker", LOCK_WORKER),
     ("look_at_line", LOOK_AT_LINE),
+    ("look_at_queue", LOOK_AT_QUEUE),
     ("make_standings", MAKE_STANDINGS),
     ("miscounted_claims", MISCOUNTED_CLAIMS),
     ("next_epoch", NEXT_EPOCH),
     ("next_throttled", NEXT_THROTTLED),
     ("next_timer", NEXT_TIMER),
+    ("pass_queue", PASS_QUEUE),
     ("pass_the_turn", PASS_THE_TURN),
+    ("passed_over", PASSED_OVER),
     ("read_admitted", READ_ADMITTED),
     ("read_attempts", READ_ATTEMPTS),
     ("read_claims", READ_CLAIMS),

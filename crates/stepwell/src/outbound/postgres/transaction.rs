@@ -263,6 +263,11 @@ impl Transaction {
         self.shared.known()
     }
 
+    /// What was taken from queues that may not be passed yet.
+    pub(super) fn passing(&self) -> std::sync::MutexGuard<'_, super::passed::Passing> {
+        self.shared.passing()
+    }
+
     /// Tenants that were seen to be new to a queue.
     pub(super) fn strangers(&self) -> std::sync::MutexGuard<'_, BTreeSet<(u32, Queue)>> {
         self.shared.strangers()

@@ -248,6 +248,18 @@ create table stepwell.frontier (
     primary key (queue, worker)
 ) with (fillfactor = 50);
 
+-- How far queues were passed: no task stands before the newest row's key, and none ever will.
+create table stepwell.passed (
+    queue text collate "C" not null,
+    round bigint not null check (round > 0),
+    order_key bigint not null check (order_key >= 0),
+    -- How far the queue was when the row was written, and the transactions that were joining it:
+    -- when they have ended, whatever joins stands at this position or behind.
+    frontier bigint not null check (frontier >= 0),
+    joining text[] not null,
+    primary key (queue, round)
+);
+
 create table stepwell.leader (
     one boolean primary key default true check (one),
     worker text not null,
