@@ -1,14 +1,12 @@
 -- unpark: parked tasks that somebody serves by now.
--- Safe: rows another session holds are left for the next round.
+-- Safe: rows another session holds are left for the next round; none is ever updated, so they are
+--     where they were found.
 -- Index: primary key of parked, for each lot that is served.
-with back as materialized (
-    select p.run, p.node
+delete from stepwell.parked where ctid = any(array(
+    select p.at
     from (select distinct queue, definition from stepwell.serve) s
     cross join lateral (
-        select parked.run, parked.node from stepwell.parked
+        select parked.ctid as at from stepwell.parked
         where parked.queue = s.queue and parked.definition = s.definition
-        for update skip locked) p
-)
-delete from stepwell.parked using back
-where parked.run = back.run and parked.node = back.node
-returning number, queue, definition, losses, parked.run, parked.node, group_id
+        for update skip locked) p))
+returning number, queue, definition, losses, run, node, group_id
