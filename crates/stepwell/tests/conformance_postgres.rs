@@ -5,12 +5,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use stepwell::core::id::{Queue, WorkerId};
 use stepwell::core::workflow::{Definition, Draft, DraftStep, NodeKind, Placement, StepPolicy};
 use stepwell::ports::{
-    Definitions, DynStore, Hint, Store, StoredDefinition, WorkerRegistration, Workers,
+    Definitions, DynStore, Hint, Hints, Store, StoredDefinition, WorkerRegistration, Workers,
 };
-use stepwell::testing::conformance::StoreFixture;
+use stepwell::testing::conformance::{StoreFixture, World};
 use stepwell::testing::{ManualClock, TestDatabase};
 use stepwell::{PostgresStore, Retry};
 
@@ -43,10 +44,7 @@ async fn what_one_process_makes_ready_wakes_another() {
     // FC1, FC2: nothing here polls, so only the notification can end the wait.
     let database = TestDatabase::create().await;
     let (one, other) = (database.store().await, database.store().await);
-    let mut hints = other.hints();
-    // The first hint says that the other listens.
-    hints.given(Hint::Ready).await;
-    hints.look(Hint::Ready);
+    let mut hints = listening(&other).await;
     let registration = WorkerRegistration {
         worker: WorkerId::new("one").expect("a good name"),
         queues: vec![Queue::default_queue()],
@@ -55,6 +53,35 @@ async fn what_one_process_makes_ready_wakes_another() {
     };
     one.register_worker(registration).await.expect("it registers");
     hints.given(Hint::Ready).await;
+}
+
+#[tokio::test]
+async fn others_are_woken_for_what_there_is_to_see_and_for_nothing_else() {
+    // A fleet in which everything wakes everybody has more to look at the more of it there is.
+    let database = TestDatabase::create().await;
+    let (one, other) = (database.store().await, database.store().await);
+    let mut hints = listening(&other).await;
+    let world = World::new(Arc::new(one), Arc::new(ManualClock::new()));
+    let flow = world.define("a").await;
+    world.start(&flow).await;
+    hints.given(Hint::Ready).await;
+    let task = world.claim_one().await;
+    world.complete(&task).await;
+    hints.given(Hint::Ended).await;
+    for silent in [Hint::Timers, Hint::Claims] {
+        assert!(hints.given(silent).now_or_never().is_none(), "{silent:?}");
+    }
+}
+
+/// What a store tells that has begun to listen to others.
+async fn listening(store: &PostgresStore) -> Hints {
+    let mut hints = store.hints();
+    // The first hints say so.
+    for hint in Hint::ALL {
+        hints.given(hint).await;
+        hints.look(hint);
+    }
+    hints
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use stepwell_core::id::DefinitionId;
 use stepwell_core::workflow::Definition;
 
+use super::notify::News;
 use super::rows::{self, count, int32, json};
 use super::transaction::Transaction;
 use super::{PostgresStore, statements};
@@ -40,8 +41,11 @@ impl PostgresStore {
     ) -> Result<Arc<StoredDefinition>, StoreError> {
         let transaction = self.begin().await?;
         transaction.run(statements::LOCK_DEFINITIONS, &[]).await?;
-        let stored = register(&transaction, definition).await?;
+        let (stored, is_replaced) = register(&transaction, definition).await?;
         self.commit_transaction(transaction).await?;
+        if is_replaced {
+            self.shared.outbox.tell(News::POLICIES);
+        }
         let mut known = self.shared.definitions.lock().expect("no holder of the lock panics");
         known.insert(stored.id, Arc::clone(&stored));
         Ok(stored)
@@ -57,10 +61,11 @@ async fn of_workflow(
     rows::read_all(&rows, rows::definition)
 }
 
+/// Stores a definition, or takes over its policies; says whether others were replaced.
 async fn register(
     transaction: &Transaction,
     definition: &Definition,
-) -> Result<Arc<StoredDefinition>, StoreError> {
+) -> Result<(Arc<StoredDefinition>, bool), StoreError> {
     let known = of_workflow(transaction, &definition.workflow).await?;
     let version_max = known.last().map_or(0, |stored| stored.version);
     let is_same = |stored: &&StoredDefinition| stored.definition.signature == definition.signature;
@@ -76,7 +81,7 @@ async fn register(
         &[&definition.workflow, &int32(version), &signature, &body];
     let row = transaction.one(statements::INSERT_DEFINITION, params).await?;
     let id = DefinitionId(row.map(|row| count(&row, 0)).transpose()?.unwrap_or_default());
-    Ok(Arc::new(StoredDefinition { id, version, definition: definition.clone() }))
+    Ok((Arc::new(StoredDefinition { id, version, definition: definition.clone() }), false))
 }
 
 /// Takes over the given policies into a stored structure.
@@ -84,15 +89,16 @@ async fn refresh(
     transaction: &Transaction,
     mut stored: StoredDefinition,
     definition: &Definition,
-) -> Result<Arc<StoredDefinition>, StoreError> {
+) -> Result<(Arc<StoredDefinition>, bool), StoreError> {
     if definition.version.is_some_and(|version| version != stored.version) {
         return Err(StoreError::version_conflict(definition, stored.version));
     }
     let policy = stored.definition.policy_of(definition);
-    if policy != stored.definition.policy {
+    let is_replaced = policy != stored.definition.policy;
+    if is_replaced {
         stored.definition.policy = policy;
         let (id, body) = (int32(stored.id.0), json(&stored.definition)?);
         transaction.run(statements::UPDATE_DEFINITION, &[&id, &body]).await?;
     }
-    Ok(Arc::new(stored))
+    Ok((Arc::new(stored), is_replaced))
 }

@@ -194,9 +194,7 @@ impl PostgresStore {
         for hint in earned {
             self.shared.hints.give(*hint);
         }
-        if !earned.is_empty() {
-            self.shared.outbox.tell();
-        }
+        self.shared.outbox.tell(earned.iter().collect());
     }
 
     /// Tries again what failed because of another transaction. Calls carry their own ids and

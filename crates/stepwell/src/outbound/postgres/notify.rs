@@ -2,9 +2,10 @@
 //!
 //! NOTIFY takes a lock of the whole cluster at commit, so it is never sent inside a transaction
 //! that does work. What a process has to tell within a few milliseconds goes out as one
-//! notification without a payload. It is only a hint: without it, everything is found by polling.
+//! notification that names what there is to see, so that others look at nothing else: of many
+//! processes, each hears all others. It is only a hint: without it, everything is found by polling.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -30,28 +31,90 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 const TEST: &str = "test";
 const TEST_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What there is to see: a bit for each word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct News(u8);
+
+/// The words of notifications, and whom they concern.
+const WORDS: [(&str, News); 5] = [
+    ("ready", News::of(Hint::Ready)),
+    ("timers", News::of(Hint::Timers)),
+    ("ended", News::of(Hint::Ended)),
+    ("claims", News::of(Hint::Claims)),
+    ("policies", News::POLICIES),
+];
+
+impl News {
+    /// Policies of a definition were replaced.
+    pub(super) const POLICIES: Self = Self(1 << Hint::ALL.len());
+    const EVERYTHING: Self = Self(u8::MAX);
+
+    const fn of(hint: Hint) -> Self {
+        Self(1 << hint as u8)
+    }
+
+    fn contains(self, news: Self) -> bool {
+        self.0 & news.0 != 0
+    }
+
+    fn payload(self) -> String {
+        let words = WORDS.iter().filter(|(_, news)| self.contains(*news)).map(|(word, _)| *word);
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// What was heard. Another version may know other words, and none at all may mean anything.
+    fn heard(payload: &str) -> Self {
+        let meaning = |word: &str| WORDS.iter().find(|(known, _)| *known == word).map(|(_, n)| *n);
+        let news: Option<Vec<Self>> = payload.split_whitespace().map(meaning).collect();
+        let news = news.filter(|news| !news.is_empty());
+        news.map_or(Self::EVERYTHING, |news| news.into_iter().fold(Self(0), |a, b| Self(a.0 | b.0)))
+    }
+
+    /// Wakes those in this process whom it concerns.
+    fn give(self, hints: &HintSender) {
+        for hint in Hint::ALL.into_iter().filter(|hint| self.contains(Self::of(*hint))) {
+            hints.give(hint);
+        }
+    }
+}
+
+impl<'h> FromIterator<&'h Hint> for News {
+    fn from_iter<I: IntoIterator<Item = &'h Hint>>(hints: I) -> Self {
+        Self(hints.into_iter().fold(0, |news, hint| news | Self::of(*hint).0))
+    }
+}
+
 /// What this process has to tell others.
 #[derive(Default)]
 pub(super) struct Outbox {
-    is_pending: AtomicBool,
+    /// The bits of [`News`].
+    pending: AtomicU8,
     filled: Notify,
-    /// Another process told something.
-    heard: Notify,
+    /// Another process replaced policies.
+    policies: Notify,
     /// The line's test of itself was heard.
     heard_ourselves: Notify,
 }
 
 impl Outbox {
     /// Others will be told soon that there is something to see.
-    pub(super) fn tell(&self) {
-        self.is_pending.store(true, Ordering::Release);
-        self.filled.notify_one();
+    pub(super) fn tell(&self, news: News) {
+        if news != News::default() {
+            self.pending.fetch_or(news.0, Ordering::AcqRel);
+            self.filled.notify_one();
+        }
     }
 
+    /// Waits until there is something to tell.
     async fn wait(&self) {
-        while !self.is_pending.swap(false, Ordering::AcqRel) {
+        while self.pending.load(Ordering::Acquire) == 0 {
             self.filled.notified().await;
         }
+    }
+
+    /// Takes out all there is to tell.
+    fn take(&self) -> News {
+        News(self.pending.swap(0, Ordering::AcqRel))
     }
 }
 
@@ -134,8 +197,11 @@ impl Line {
 
     fn hear(&self, note: &Notification, outbox: &Outbox) {
         if note.process_id() != self.own.load(Ordering::Acquire) {
-            give_all(&self.hints);
-            outbox.heard.notify_one();
+            let news = News::heard(note.payload());
+            news.give(&self.hints);
+            if news.contains(News::POLICIES) {
+                outbox.policies.notify_one();
+            }
         } else if note.payload() == TEST {
             outbox.heard_ourselves.notify_one();
         }
@@ -145,7 +211,7 @@ impl Line {
     async fn tell(&self, client: &Client) -> Result<(), Broken> {
         self.listen(client).await?;
         // What was told while nobody listened here is found by looking once.
-        give_all(&self.hints);
+        News::EVERYTHING.give(&self.hints);
         let mut told_at = tokio::time::Instant::now();
         while let Some(outbox) = self.store.upgrade().map(|shared| Arc::clone(&shared.outbox)) {
             tokio::select! {
@@ -153,9 +219,9 @@ impl Line {
                     // At once if it is quiet, and as rarely as this if it is not.
                     tokio::time::sleep_until(told_at + GATHER).await;
                     told_at = tokio::time::Instant::now();
-                    self.notify(client, "").await?;
+                    self.notify(client, &outbox.take().payload()).await?;
                 }
-                () = outbox.heard.notified() => self.look_at_policies(client).await?,
+                () = outbox.policies.notified() => self.look_at_policies(client).await?,
                 // Also notices a connection that died in silence, and a store that is gone.
                 () = tokio::time::sleep(PROBE) => self.look_at_policies(client).await?,
             }
@@ -192,8 +258,32 @@ impl Line {
     }
 }
 
-fn give_all(hints: &HintSender) {
-    for hint in Hint::ALL {
-        hints.give(hint);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_what_is_heard() {
+        let told = [Hint::Ready, Hint::Ended].iter().collect::<News>();
+        assert_eq!(told.payload(), "ready ended");
+        assert_eq!(News::heard("ready ended"), told);
+        for (word, news) in WORDS {
+            assert_eq!((news.payload().as_str(), News::heard(word)), (word, news));
+        }
+    }
+
+    #[test]
+    fn a_word_of_another_version_may_mean_anything() {
+        assert_eq!(News::heard("ready weather"), News::EVERYTHING);
+        assert_eq!(News::heard(""), News::EVERYTHING);
+    }
+
+    #[test]
+    fn what_is_told_before_it_went_out_goes_out_together() {
+        let outbox = Outbox::default();
+        outbox.tell(News::of(Hint::Timers));
+        outbox.tell(News::POLICIES);
+        assert_eq!(outbox.take().payload(), "timers policies");
+        assert_eq!(outbox.take(), News::default(), "once");
     }
 }
