@@ -16,7 +16,7 @@ const N_STEPS: usize = 100;
 
 #[rstest]
 #[case::ten_thousand_on_postgres(Kind::Postgres, 100)]
-#[case::two_thousand_on_sqlite(Kind::Sqlite, 20)]
+#[case::six_thousand_on_sqlite(Kind::Sqlite, 60)]
 #[tokio::test(flavor = "multi_thread")]
 async fn three_processes_share_tasks_and_execute_each_exactly_once(
     #[case] kind: Kind,
