@@ -10,7 +10,7 @@ use stepwell_core::run::{RunImage, TaskRow};
 use tokio_postgres::Row;
 
 use super::error::corrupt;
-use super::join::{Line, Places};
+use super::join::Unlimited;
 use super::known::RunFacts;
 use super::rows::{self, StoredRun, key};
 use super::statements;
@@ -35,8 +35,8 @@ pub(super) type Accepted = BTreeSet<(RunKey, Node, Option<Token>)>;
 pub(super) struct Decided {
     pub(super) accepted: Accepted,
     pub(super) written: Vec<Written>,
-    /// The line that new tasks will join, if it is a simple one.
-    pub(super) line: Option<Line>,
+    /// The tenants, if none of them has a limit.
+    pub(super) tenants: Option<Unlimited>,
 }
 
 /// Definitions of runs that are being changed.
@@ -50,8 +50,6 @@ pub(super) struct Needed {
     all_open: Vec<uuid::Uuid>,
     /// Whose tasks these are.
     groups: BTreeSet<u32>,
-    /// Where tasks may have to wait that become ready.
-    places: Places,
     /// Whether all that happened is plain.
     is_plain: bool,
     /// What the runs are thought to be.
@@ -61,7 +59,7 @@ pub(super) struct Needed {
 /// What was read to decide.
 pub(super) struct Gathered {
     tasks: HashMap<RunKey, Vec<TaskRow>>,
-    line: Option<Line>,
+    tenants: Option<Unlimited>,
 }
 
 impl Transaction {
@@ -71,9 +69,10 @@ impl Transaction {
         let keys: Vec<RunKey> = happenings.keys().copied().collect();
         let runs = self.lock_runs(&keys).await?;
         let needed = self.needed_by(&runs, &happenings).await?;
-        let gathered = self.gather(&needed, false).await?;
-        let Decided { accepted, written, line } = self.decide(runs, gathered, happenings).await?;
-        self.write(written, line, Payloads::None, false).await?;
+        let gathered = self.gather(&needed).await?;
+        let Decided { accepted, written, tenants } =
+            self.decide(runs, gathered, happenings).await?;
+        self.write(written, tenants, Payloads::None, false).await?;
         Ok(accepted)
     }
 
@@ -103,7 +102,7 @@ impl Transaction {
             }
             written.push(Written::new(image, stored, run.group));
         }
-        Ok(Decided { accepted, written, line: gathered.line })
+        Ok(Decided { accepted, written, tenants: gathered.tenants })
     }
 
     /// Cancels a run. `None` if there is none.
@@ -179,25 +178,18 @@ impl Transaction {
     }
 
     /// Reads the tasks by later statements than those that locked the runs: what they see is not
-    /// older than the locks. If all that happened is plain, looks at the line as well, or only at
-    /// the tenants while `nobody_joins`.
-    pub(super) async fn gather(
-        &self,
-        needed: &Needed,
-        nobody_joins: bool,
-    ) -> Result<Gathered, StoreError> {
-        let nowhere = Places::new();
-        let places = if nobody_joins { &nowhere } else { &needed.places };
+    /// older than the locks. If all that happened is plain, looks at the tenants as well.
+    pub(super) async fn gather(&self, needed: &Needed) -> Result<Gathered, StoreError> {
         let runs: Vec<_> = needed.tasks.iter().map(|(run, _)| key(*run)).collect();
         let nodes: Vec<i32> = needed.tasks.iter().map(|(_, node)| rows::int32(node.0)).collect();
         let params: Params<'_> = &[&runs, &nodes];
-        let (mut found, line) = if needed.is_plain {
-            let (found, line) = tokio::join!(
+        let (mut found, tenants) = if needed.is_plain {
+            let (found, tenants) = tokio::join!(
                 biased;
                 self.all(statements::READ_SOME_TASKS, params),
-                self.look_if_simple(&needed.groups, places),
+                self.look_if_simple(&needed.groups),
             );
-            (found?, line?)
+            (found?, tenants?)
         } else {
             (self.all(statements::LOCK_TASKS, params).await?, None)
         };
@@ -208,7 +200,7 @@ impl Transaction {
         for (run, task) in self.tasks_of(&found).await? {
             tasks.entry(run).or_default().push(task);
         }
-        Ok(Gathered { tasks, line })
+        Ok(Gathered { tasks, tenants })
     }
 
     async fn tasks_of(&self, rows: &[Row]) -> Result<Vec<(RunKey, TaskRow)>, StoreError> {
@@ -240,11 +232,6 @@ impl Needed {
                 nodes
             }
         };
-        let completed = |h: &&Happened| matches!(h.happening, Happening::Completed { .. });
-        let completed: BTreeSet<Node> = happened.iter().filter(completed).map(|h| h.node).collect();
-        // Whatever does not end here may become ready.
-        let open = nodes.iter().filter(|node| !completed.contains(*node));
-        self.places.extend(open.map(|node| (facts.group, definition.queue(*node))));
         self.groups.insert(facts.group);
         self.facts.insert(run, facts);
         self.tasks.extend(nodes.into_iter().map(|node| (run, node)));

@@ -71,7 +71,7 @@ async fn commit(
     offer: Option<&ClaimRequest>,
 ) -> Result<Committed, StoreError> {
     let (decided, hands) = decide(transaction, happenings, offer).await?;
-    let Decided { accepted, written, line } = decided;
+    let Decided { accepted, written, tenants } = decided;
     // A claim may stand twice in a batch: its first item counted, the others are answered as
     // those of a repeated commit are.
     let (first, repeated) = first_of_claims(items);
@@ -88,7 +88,8 @@ async fn commit(
     }
     let outputs = outputs(&first, &accepted);
     let payloads = Payloads::Outputs(&outputs);
-    let handed_over = transaction.write_and_hand_over(written, line, payloads, true, hands).await?;
+    let handed_over =
+        transaction.write_and_hand_over(written, tenants, payloads, true, hands).await?;
     let mut seen = BTreeSet::new();
     let answer = |item: &CommitItem| {
         let is_now = seen.insert(item.claim) && accepted.contains(&fenced(item.claim));
@@ -111,11 +112,9 @@ async fn decide<'o>(
 ) -> Result<(Decided, Option<Hands<'o>>), StoreError> {
     let keys: Vec<RunKey> = happenings.keys().copied().collect();
     let guess = transaction.guess(&happenings);
-    // What is handed over joins no line.
-    let nobody_joins = offer.is_some();
     let gathered = async {
         match &guess {
-            Some(needed) => transaction.gather(needed, nobody_joins).await.map(Some),
+            Some(needed) => transaction.gather(needed).await.map(Some),
             None => Ok(None),
         }
     };
@@ -132,7 +131,7 @@ async fn decide<'o>(
         gathered
     } else {
         let needed = transaction.needed_by(&runs, &happenings).await?;
-        transaction.gather(&needed, hands.is_some()).await?
+        transaction.gather(&needed).await?
     };
     if guess.is_some_and(|needed| !needed.is_right_about(&runs)) {
         transaction.known().forget_runs();

@@ -1,8 +1,9 @@
 //! The quick way into line, for tenants without limits.
 //!
-//! Everything that has to be known is asked for in one go, together with the writes before it. A
-//! tenant that turns out to have a limit is remembered, and the transaction starts again on the
-//! careful way.
+//! Tenants are looked at when the transaction begins. One that turns out to have a limit is
+//! remembered, and the transaction starts again on the careful way. Where tenants stand is locked
+//! last, behind all other writes: whoever puts tasks of the same tenant into line meanwhile waits
+//! for nothing but those last statements.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -18,18 +19,17 @@ use super::transaction::{Params, Transaction, first_error};
 use super::{PostgresStore, statements};
 use crate::ports::{StoreError, TenantSettings};
 
+/// The settings of tenants without limits, held still.
+pub(super) type Unlimited = BTreeMap<u32, TenantSettings>;
+
 /// What has to be known to put tasks into line.
 #[derive(Default)]
-pub(super) struct Line {
-    tenants: BTreeMap<u32, TenantSettings>,
+struct Line {
     standings: Standings,
     frontiers: BTreeMap<Queue, Position>,
     served: HashSet<(String, u32)>,
     spans: Vec<u64>,
 }
-
-/// The places that tasks may take, by tenant and queue, at least one for each task.
-pub(super) type Places = Vec<(u32, Queue)>;
 
 /// Tasks with their places.
 #[derive(Default)]
@@ -66,12 +66,6 @@ impl Line {
     /// Takes up one of the things that were looked at, by its kind.
     fn add(&mut self, row: &Row) -> Result<(), StoreError> {
         match row.try_get::<_, i32>(0)? {
-            0 => {
-                let weight = u32::try_from(unsigned(row, 3)?).unwrap_or(u32::MAX);
-                let tasks_max: Option<i32> = row.try_get(4)?;
-                let tasks_max = tasks_max.map(i32::unsigned_abs);
-                self.tenants.insert(count(row, 1)?, TenantSettings { weight, tasks_max });
-            }
             1 => {
                 self.served.insert((row.try_get(2)?, count(row, 1)?));
             }
@@ -88,17 +82,8 @@ impl Line {
         Ok(())
     }
 
-    /// Whether the line was looked at for all of these tasks.
-    pub(super) fn knows(&self, tasks: &[Queued]) -> bool {
-        let is_known =
-            |task: &Queued| self.standings.contains_key(&(task.group, task.queue.clone()));
-        usize::try_from(n_spans(tasks.len())).is_ok_and(|n| n <= self.spans.len())
-            && tasks.iter().all(is_known)
-    }
-
-    /// Gives tasks that it [knows](Self::knows) their places; those that nobody serves will be
-    /// parked.
-    pub(super) fn place(mut self, mut tasks: Vec<Queued>) -> Placed {
+    /// Gives tasks their places; those that nobody serves will be parked.
+    fn place(mut self, mut tasks: Vec<Queued>, tenants: Unlimited) -> Placed {
         for (task, number) in tasks.iter_mut().zip(numbers_in(self.spans)) {
             task.number = number;
         }
@@ -106,7 +91,7 @@ impl Line {
             self.served.contains(&(task.queue.as_str().to_owned(), task.definition.0))
         };
         let (served, unserved): (Vec<_>, Vec<_>) = tasks.into_iter().partition(is_served);
-        let room = Room::without_limits(self.tenants);
+        let room = Room::without_limits(tenants);
         let slots = Slots::of(&served, &room, &mut self.standings, &self.frontiers);
         let taken: BTreeSet<(u32, Queue)> = places(&served).into_iter().collect();
         self.standings.retain(|place, _| taken.contains(place));
@@ -115,17 +100,16 @@ impl Line {
 }
 
 impl Transaction {
-    /// Looks at the line that tasks may join, unless a tenant is known to have a limit: those go
-    /// the careful way.
+    /// Holds still what tenants' settings are, and reads them, unless one is known to have a limit:
+    /// those go the careful way.
     pub(super) async fn look_if_simple(
         &self,
         groups: &BTreeSet<u32>,
-        places: &Places,
-    ) -> Result<Option<Line>, StoreError> {
+    ) -> Result<Option<Unlimited>, StoreError> {
         if groups.is_empty() || self.has_limit(groups) {
             return Ok(None);
         }
-        self.look(groups, places).await.map(Some)
+        self.look_at_tenants(groups).await.map(Some)
     }
 
     fn has_limit(&self, groups: &BTreeSet<u32>) -> bool {
@@ -133,48 +117,34 @@ impl Transaction {
         !limited.is_empty() && groups.iter().any(|group| limited.contains(group))
     }
 
-    /// Looks at the line that these tasks join, of tenants that were looked at before.
-    pub(super) async fn look_for(&self, tasks: &[Queued]) -> Result<Line, StoreError> {
-        let groups = tasks.iter().map(|task| task.group).collect();
-        self.look(&groups, &places(tasks)).await
-    }
-
-    /// Holds still what tenants' settings are, locks where they stand, and reads the rest.
-    async fn look(&self, groups: &BTreeSet<u32>, places: &Places) -> Result<Line, StoreError> {
-        if places.is_empty() {
-            return self.look_at_tenants(groups).await;
+    /// Finds places for tasks of tenants that were looked at before: locks where they stand, and
+    /// reads the rest.
+    pub(super) async fn find_places(
+        &self,
+        tasks: Vec<Queued>,
+        tenants: Unlimited,
+    ) -> Result<Placed, StoreError> {
+        if tasks.is_empty() {
+            return Ok(Placed::default());
         }
-        let numbers: Vec<i32> = groups.iter().map(|group| int32(*group)).collect();
-        let asked: BTreeSet<&(u32, Queue)> = places.iter().collect();
-        let place_groups: Vec<i32> = asked.iter().map(|(group, _)| int32(*group)).collect();
-        let place_queues: Vec<&str> = asked.iter().map(|(_, queue)| queue.as_str()).collect();
-        let queues: BTreeSet<&str> = place_queues.iter().copied().collect();
-        let queues: Vec<&str> = queues.into_iter().collect();
-        let n = n_spans(places.len());
-        let params: Params<'_> = &[&numbers, &place_groups, &place_queues, &queues, &n];
-        // Read after the locks: somebody may have changed them while we waited.
-        let (shared, rows) = tokio::join!(
-            biased;
-            self.share_tenants(&numbers),
-            self.all(statements::LOOK_AT_LINE, params),
-        );
-        shared?;
+        let asked: BTreeSet<(u32, Queue)> = places(&tasks).into_iter().collect();
+        let groups: Vec<i32> = asked.iter().map(|(group, _)| int32(*group)).collect();
+        let queues: Vec<&str> = asked.iter().map(|(_, queue)| queue.as_str()).collect();
+        let n = n_spans(tasks.len());
         let mut line = Line::default();
-        for row in &rows? {
+        for row in &self.all(statements::LOOK_AT_LINE, &[&groups, &queues, &n]).await? {
             line.add(row)?;
         }
-        self.check_limits(&line)?;
         let is_new = |place: &&(u32, Queue)| !line.standings.contains_key(*place);
-        let strangers: BTreeSet<(u32, Queue)> = places.iter().filter(is_new).cloned().collect();
+        let strangers: BTreeSet<(u32, Queue)> = asked.iter().filter(is_new).cloned().collect();
         if !strangers.is_empty() {
             self.strangers().extend(strangers);
             return Err(conflict("a tenant is new to a queue"));
         }
-        Ok(line)
+        Ok(line.place(tasks, tenants))
     }
 
-    /// Holds still what tenants' settings are and reads them, for tasks that join no line.
-    async fn look_at_tenants(&self, groups: &BTreeSet<u32>) -> Result<Line, StoreError> {
+    async fn look_at_tenants(&self, groups: &BTreeSet<u32>) -> Result<Unlimited, StoreError> {
         let numbers: Vec<i32> = groups.iter().map(|group| int32(*group)).collect();
         let params: Params<'_> = &[&numbers];
         let (shared, rows) = tokio::join!(
@@ -183,20 +153,20 @@ impl Transaction {
             self.all(statements::READ_TENANTS, params),
         );
         shared?;
-        let mut line = Line::default();
+        let mut tenants = Unlimited::new();
         for row in &rows? {
             let (weight, tasks_max): (i32, Option<i32>) = (row.try_get(2)?, row.try_get(3)?);
             let tasks_max = tasks_max.map(i32::unsigned_abs);
             let settings = TenantSettings { weight: weight.unsigned_abs(), tasks_max };
-            line.tenants.insert(count(row, 0)?, settings);
+            tenants.insert(count(row, 0)?, settings);
         }
-        self.check_limits(&line)?;
-        Ok(line)
+        self.check_limits(&tenants)?;
+        Ok(tenants)
     }
 
     /// Whoever has a limit goes the careful way.
-    fn check_limits(&self, line: &Line) -> Result<(), StoreError> {
-        let limited = line.tenants.iter().filter(|(_, settings)| settings.tasks_max.is_some());
+    fn check_limits(&self, tenants: &Unlimited) -> Result<(), StoreError> {
+        let limited = tenants.iter().filter(|(_, settings)| settings.tasks_max.is_some());
         let limited: Vec<u32> = limited.map(|(group, _)| *group).collect();
         if limited.is_empty() {
             return Ok(());

@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use stepwell_core::code::Code;
 use stepwell_core::decide::{self, RunSeed};
-use stepwell_core::id::{DefinitionId, Queue, RunId, RunKey, Tenant};
+use stepwell_core::id::{DefinitionId, RunId, RunKey, Tenant};
 use stepwell_core::time::Timestamp;
 use stepwell_core::workflow::Definition;
 use uuid::Uuid;
 
 use super::error::{conflict, is_conflict};
 use super::hand_over::Hands;
-use super::join::{Line, Places};
+use super::join::Unlimited;
 use super::rows::{self, StoredRun, count, int, int32, key, name};
 use super::transaction::{Params, Transaction};
 use super::write::{Payloads, Written};
@@ -128,8 +128,9 @@ async fn start(
         });
     }
     let (written, inputs) = fresh.written(transaction.now, &inserted.keys);
-    let (line, payloads) = (inserted.line, Payloads::Inputs(&inputs));
-    let handed_over = transaction.write_and_hand_over(written, line, payloads, true, hands).await?;
+    let (tenants, payloads) = (inserted.tenants, Payloads::Inputs(&inputs));
+    let handed_over =
+        transaction.write_and_hand_over(written, tenants, payloads, true, hands).await?;
     Ok(Started { answers, handed_over })
 }
 
@@ -148,10 +149,10 @@ type Start<'r> = (&'r StartRequest, u32, &'r Arc<StoredDefinition>);
 /// Starts that may become runs: the first of each id, if its definition is known.
 struct Fresh<'r>(Vec<Start<'r>>);
 
-/// Runs that were inserted, and the line that their tasks will join.
+/// Runs that were inserted, and their tenants, if none of them has a limit.
 struct Inserted {
     keys: HashSet<RunKey>,
-    line: Option<Line>,
+    tenants: Option<Unlimited>,
 }
 
 impl<'r> Fresh<'r> {
@@ -170,8 +171,7 @@ impl<'r> Fresh<'r> {
         Self(requests.iter().filter_map(fresh).collect())
     }
 
-    /// Opens the transaction, inserts runs whose ids are free, and looks at the line that their
-    /// tasks will join.
+    /// Opens the transaction, inserts runs whose ids are free, and looks at their tenants.
     async fn insert<'o>(
         &self,
         transaction: &mut Transaction,
@@ -189,23 +189,17 @@ impl<'r> Fresh<'r> {
         let digests: Vec<&[u8]> =
             self.0.iter().map(|(request, ..)| request.input_digest.as_slice()).collect();
         let groups: BTreeSet<u32> = self.0.iter().map(|(_, group, _)| *group).collect();
-        let mut places = Places::new();
-        // What is handed over joins no line.
-        let joining = self.0.iter().zip(&shapes).filter(|_| offer.is_none());
-        for ((_, group, _), shape) in joining {
-            places.extend(shape.queues.iter().map(|queue| (*group, queue.clone())));
-        }
         // The first write goes out when it is known that there is a transaction to undo it.
         transaction.now = transaction.open_in_service().await?;
         let now = transaction.now.as_micros();
         let params: Params<'_> =
             &[&keys, &group_ids, &ids, &numbers, &n_open, &next_event, &digests, &now];
-        let (named, hands, inserted, line) = tokio::join!(
+        let (named, hands, inserted, tenants) = tokio::join!(
             biased;
             transaction.read_tenant_names(&groups),
             transaction.idle(offer),
             self.insert_runs(transaction, params),
-            transaction.look_if_simple(&groups, &places),
+            transaction.look_if_simple(&groups),
         );
         let named = named?;
         let is_named = |(request, group, _): &Start<'_>| {
@@ -215,7 +209,7 @@ impl<'r> Fresh<'r> {
             // Another database answers than the one they were read from, or one restored.
             return Err(conflict("tenants have other groups by now"));
         }
-        Ok((Inserted { keys: inserted?, line: line? }, hands?))
+        Ok((Inserted { keys: inserted?, tenants: tenants? }, hands?))
     }
 
     /// Inserts runs and gives the keys of those whose ids were free. As long as all are, the
@@ -270,17 +264,13 @@ impl<'r> Fresh<'r> {
 struct Shape {
     n_open: u32,
     next_event: u64,
-    /// The queues of the tasks that are ready at once.
-    queues: Vec<Queue>,
 }
 
 impl Shape {
     fn of(definition: &Definition, seed: &RunSeed) -> Self {
         let image = decide::start(definition, Timestamp::EPOCH, seed.clone());
         let (n_open, next_event) = (image.run().n_open, image.run().next_event);
-        let (.., changes) = image.into_parts();
-        let queues = changes.enqueued.iter().map(|node| definition.queue(*node)).collect();
-        Self { n_open, next_event, queues }
+        Self { n_open, next_event }
     }
 }
 

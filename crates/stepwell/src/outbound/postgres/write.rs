@@ -8,7 +8,7 @@ use stepwell_core::run::{AttemptState, Changes, RunImage, RunRow, TaskRow, Tasks
 use uuid::Uuid;
 
 use super::hand_over::{Hands, Holder, Marked, handed_over, mark};
-use super::join::{Line, Placed};
+use super::join::{Placed, Unlimited};
 use super::line::Queued;
 use super::rows::token;
 use super::statements;
@@ -68,6 +68,9 @@ struct Write<'p> {
     /// The numbers of workers whose attempts ended.
     workers: HashMap<WorkerId, i64>,
     closes: bool,
+    /// Tasks that go into line.
+    left: Vec<Queued>,
+    tenants: Unlimited,
 }
 
 /// Payloads that are written together with rows.
@@ -87,11 +90,11 @@ impl Transaction {
     pub(super) async fn write(
         &mut self,
         written: Vec<Written>,
-        line: Option<Line>,
+        tenants: Option<Unlimited>,
         payloads: Payloads<'_>,
         closes: bool,
     ) -> Result<(), StoreError> {
-        self.write_and_hand_over(written, line, payloads, closes, None).await.map(drop)
+        self.write_and_hand_over(written, tenants, payloads, closes, None).await.map(drop)
     }
 
     /// As [`write`](Self::write), and hands what became ready to an idle worker that offers to take
@@ -99,7 +102,7 @@ impl Transaction {
     pub(super) async fn write_and_hand_over(
         &mut self,
         written: Vec<Written>,
-        line: Option<Line>,
+        tenants: Option<Unlimited>,
         payloads: Payloads<'_>,
         closes: bool,
         hands: Option<Hands<'_>>,
@@ -107,24 +110,17 @@ impl Transaction {
         self.earn_all(&written);
         let tasks: Vec<Queued> = written.iter().flat_map(Written::queued).collect();
         let is_withdrawn = written.iter().any(|written| !written.changes.dequeued.is_empty());
-        let line = line.filter(|_| !is_withdrawn);
+        let tenants = tenants.filter(|_| !is_withdrawn);
         let attempts = written.iter().flat_map(|written| &written.changes.attempts);
         let workers: BTreeSet<&WorkerId> = attempts.map(|attempt| &attempt.claim.worker).collect();
         let workers = self.worker_numbers(&workers).await?;
-        if let Some(line) = line {
+        if let Some(tenants) = tenants {
             let (taken, left) = match &hands {
                 Some(hands) => hands.take(tasks),
                 None => (Vec::new(), tasks),
             };
-            let placed = match (left.is_empty(), line.knows(&left)) {
-                (true, _) => Placed::default(),
-                (false, true) => line.place(left),
-                (false, false) => self.look_for(&left).await?.place(left),
-            };
-            let write = Write { payloads, workers, closes };
-            return self
-                .write_plain(written, placed, write, hands.map(|hands| (hands, taken)))
-                .await;
+            let write = Write { payloads, workers, closes, left, tenants };
+            return self.write_plain(written, write, hands.map(|hands| (hands, taken))).await;
         }
         if written.iter().any(Written::may_let_in) {
             self.earn(Hint::Ready);
@@ -137,17 +133,13 @@ impl Transaction {
     }
 
     /// Writes what needs no care: none of the tenants has a limit, so there are no slots to be
-    /// freed.
+    /// freed. Where tenants stand is locked behind everything that takes long.
     async fn write_plain(
         &mut self,
         mut written: Vec<Written>,
-        placed: Placed,
         write: Write<'_>,
         handed: Option<(Hands<'_>, Vec<Queued>)>,
     ) -> Result<HandedOver, StoreError> {
-        if placed.leaves_any() {
-            self.earn(Hint::Ready);
-        }
         let now = self.now;
         let handed = handed.filter(|(_, taken)| !taken.is_empty());
         if let Some((hands, taken)) = &handed {
@@ -162,18 +154,41 @@ impl Transaction {
             }
         };
         let taken = handed.as_ref().map(|(_, taken)| taken.as_slice()).unwrap_or_default();
-        let (rows, joined, held, ended, inputs, closed) = tokio::join!(
-            biased;
-            self.write_rows(&written, write.payloads, &write.workers, holder),
-            self.join_line(&placed),
-            held,
-            self.end_claims(&written),
-            self.inputs_of(taken, &by_key, write.payloads),
-            self.close_if(write.closes),
-        );
-        first_error([rows, joined, held, ended])?;
-        let inputs = inputs?;
-        closed?;
+        let Write { payloads, workers, closes, left, tenants } = write;
+        let is_joined = !left.is_empty();
+        let rows = async {
+            let (rows, held, placed) = tokio::join!(
+                biased;
+                self.write_rows(&written, payloads, &workers, holder),
+                held,
+                self.find_places(left, tenants),
+            );
+            first_error([rows, held])?;
+            placed
+        };
+        let rest = async |placed: &Placed| {
+            let (joined, ended, inputs, closed) = tokio::join!(
+                biased;
+                self.join_line(placed),
+                self.end_claims(&written),
+                self.inputs_of(taken, &by_key, payloads),
+                self.close_if(closes),
+            );
+            first_error([joined, ended])?;
+            closed.and(inputs)
+        };
+        let (placed, inputs) = if is_joined {
+            let placed = rows.await?;
+            let inputs = rest(&placed).await?;
+            (placed, inputs)
+        } else {
+            let nowhere = Placed::default();
+            let (placed, inputs) = tokio::join!(biased; rows, rest(&nowhere));
+            (placed?, inputs?)
+        };
+        if placed.leaves_any() {
+            self.earn(Hint::Ready);
+        }
         let Some((hands, taken)) = handed else { return Ok(HandedOver::default()) };
         self.known().remember_runs(taken.iter().map(|task| (task.run, task.facts())));
         Ok(handed_over(&taken, &by_key, inputs, &hands, now))
