@@ -108,8 +108,21 @@ impl Load {
     /// As [`Load::start`].
     pub async fn keep_going(&mut self, n_runs: usize, span: Duration) -> Result<()> {
         let deadline = Deadline::after(span);
-        while !deadline.has_passed() {
-            while self.in_flight.len() < n_runs && !deadline.has_passed() {
+        self.keep_going_while(n_runs, || !deadline.has_passed()).await
+    }
+
+    /// Keeps so many random runs going for as long as this is true. A start that has begun is
+    /// brought to its end, so that nothing runs that is not waited for.
+    ///
+    /// # Errors
+    /// As [`Load::start`].
+    pub async fn keep_going_while(
+        &mut self,
+        n_runs: usize,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<()> {
+        while goes_on() {
+            while self.in_flight.len() < n_runs && goes_on() {
                 let plan = random_name(self.chance.below(N_RANDOM));
                 self.start(&plan).await?;
             }

@@ -71,6 +71,11 @@ async fn others_are_woken_for_what_there_is_to_see_and_for_nothing_else() {
     for silent in [Hint::Timers, Hint::Claims] {
         assert!(hints.given(silent).now_or_never().is_none(), "{silent:?}");
     }
+    let sleepy = world.define("s ~ 1h; a").await;
+    let run = world.start(&sleepy).await;
+    hints.given(Hint::Timers).await;
+    world.cancel(&run).await;
+    hints.given(Hint::Claims).await;
 }
 
 /// What a store tells that has begun to listen to others.

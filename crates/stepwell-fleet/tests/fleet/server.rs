@@ -1,6 +1,7 @@
 //! The database server dies under load.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use stepwell_fleet::address::Address;
 use stepwell_fleet::checker::Faults;
@@ -26,6 +27,7 @@ async fn nothing_acknowledged_is_lost_when_the_server_crashes_five_times() {
     let scene = Scene::at(address, TempDir::new().expect("there is room for files"));
     let mut fleet = scene.fleet(3).await;
     let mut load = scene.load().await;
+    let goes_on = AtomicBool::new(true);
     let crash = async {
         for crash in CRASHES {
             let n_before = n_done(scene.folder())?;
@@ -35,11 +37,15 @@ async fn nothing_acknowledged_is_lost_when_the_server_crashes_five_times() {
         }
         Ok::<(), Failure>(())
     };
-    let crashed = tokio::select! {
-        crashed = crash => crashed,
-        loaded = load.keep_going(20, 10 * PATIENCE) => loaded,
+    let crash = async {
+        let crashed = crash.await;
+        goes_on.store(false, Ordering::Release);
+        crashed
     };
+    let loaded = load.keep_going_while(20, || goes_on.load(Ordering::Acquire));
+    let (crashed, loaded) = tokio::join!(crash, loaded);
     crashed.expect("work goes on and the server comes back each time");
+    loaded.expect("starts are answered");
     assert_eq!(fleet.deserters().expect("the system tells"), Vec::<String>::new());
     scene.end(load, fleet, Faults::Crashes).await;
 }
