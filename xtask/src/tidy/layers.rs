@@ -43,7 +43,7 @@ const LAYERS: &[Layer] = &[
     Layer { folder: "crates/stepwell/src/ports", rule: Rule::Only(&["crate::ports"]), exempt: &[] },
     Layer {
         folder: "crates/stepwell/src/outbound",
-        rule: Rule::Only(&["crate::ports", "crate::telemetry", OWN_FOLDER]),
+        rule: Rule::Only(&["crate::ports", "crate::telemetry", "crate::outbound::sql", OWN_FOLDER]),
         exempt: &[],
     },
     Layer { folder: "crates/stepwell/src/engine", rule: INNER, exempt: &[] },

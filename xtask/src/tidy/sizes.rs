@@ -1,8 +1,6 @@
 //! Nothing grows past one glance: files, functions and lines have limits.
 //!
-//! Tests are held to the same limits, because they are read more often than the code they test. A
-//! SQL file also begins with the three lines that say what it does, why that is safe under
-//! concurrency and which index serves it.
+//! Tests are held to the same limits, because they are read more often than the code they test.
 
 use super::Finding;
 use super::rust_source::RustSource;
@@ -11,7 +9,6 @@ use super::tree::{SourceFile, Tree};
 const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 60;
 const LINE_CHARS_MAX: usize = 100;
-const SQL_HEADER_LINES: usize = 3;
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -19,9 +16,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         if file.is_kind("rs") || file.is_kind("sql") {
             findings.extend(long_file(file));
             findings.extend(long_lines(file));
-        }
-        if file.is_kind("sql") {
-            findings.extend(missing_sql_header(file));
         }
         findings.extend(file.rust.iter().flat_map(|source| long_functions(file, source)));
     }
@@ -61,14 +55,6 @@ fn long_functions(file: &SourceFile, source: &RustSource) -> Vec<Finding> {
     findings
 }
 
-fn missing_sql_header(file: &SourceFile) -> Option<Finding> {
-    let n_comments = file.text.lines().take_while(|line| line.starts_with("-- ")).count();
-    (n_comments < SQL_HEADER_LINES).then(|| {
-        let message = format!("begin with {SQL_HEADER_LINES} comment lines: what, why safe, index");
-        file.finding(1, message)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,14 +83,6 @@ mod tests {
         assert!(messages(check, &[("a.rs", &function_of(60))]).is_empty());
         let found = messages(check, &[("a.rs", &function_of(61))]);
         assert_eq!(found, ["a.rs:1: `long` has 61 lines, at most 60"]);
-    }
-
-    #[test]
-    fn sql_begins_with_three_comment_lines() {
-        let whole = "-- claim_tasks: what.\n-- Safe: why.\n-- Index: which.\nselect 1";
-        assert!(messages(check, &[("a.sql", whole)]).is_empty());
-        let found = messages(check, &[("a.sql", "-- claim_tasks: what.\nselect 1")]);
-        assert_eq!(found, ["a.sql:1: begin with 3 comment lines: what, why safe, index"]);
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! Implementations of the ports. They know the ports and the core, never each other or the
-//! engine.
+//! engine; both databases keep their statements by `sql.rs`.
 
 pub(crate) mod memory;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[expect(dead_code, reason = "the stores move to it file by file")]
+pub(crate) mod sql;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 pub(crate) mod tokio;
