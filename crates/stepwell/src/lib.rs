@@ -3,12 +3,14 @@
 
 mod api;
 mod engine;
+mod error;
 mod error_codes;
 mod outbound;
 pub mod ports;
 mod services;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod wiring;
 mod worker;
 
 pub use api::{
@@ -16,8 +18,9 @@ pub use api::{
     Parent, Parents, RawParents, Result, Root, Run, RunEvent, RunOutcome, SleepBuilder, Start,
     StartAndWait, StepBuilder, StepError, StepRef, TaskStatus, Workflow, WorkflowRef, blocking,
 };
-pub use engine::{Config, Error};
+pub use engine::Config;
 pub use erased_serde;
+pub use error::Error;
 pub use error_codes::explain;
 pub use outbound::memory::MemoryStore;
 #[cfg(feature = "postgres")]

@@ -17,7 +17,8 @@ use stepwell_core::workflow::workflow_hash;
 
 use super::engine::Inner;
 use super::step_ref::{Kind, StepRef};
-use crate::engine::{Error, decode};
+use crate::engine::decode;
+use crate::error::Error;
 use crate::ports::{Codec, Payload, RunView, StoredDefinition};
 
 /// How a run's output is read from its step's payload.
@@ -196,7 +197,7 @@ impl<O> Run<O> {
         self.inner.check_open()?;
         let status = tokio::select! {
             biased;
-            status = self.inner.waiters.ended(self.key) => status,
+            status = self.inner.end_waiters.ended(self.key) => status,
             () = self.inner.parts.closing.cancelled() => None,
         };
         match status {
