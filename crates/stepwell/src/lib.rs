@@ -14,9 +14,10 @@ mod wiring;
 mod worker;
 
 pub use api::{
-    After, Always, ChainBuilder, Ctx, Definer, Engine, EngineBuilder, Kind, Maybe, Needed, NewRun,
-    Parent, Parents, RawParents, Result, Root, Run, RunEvent, RunOutcome, SleepBuilder, Start,
-    StartAndWait, StepBuilder, StepError, StepRef, TaskStatus, Workflow, WorkflowRef, blocking,
+    After, Always, Attempt, ChainBuilder, Ctx, Definer, Engine, EngineBuilder, Kind, Maybe, Needed,
+    NewRun, Parent, Parents, RawParents, Result, Root, Run, RunEvent, RunOutcome, RunPage,
+    RunSummary, SleepBuilder, Start, StartAndWait, StepBuilder, StepError, StepRef, TaskStatus,
+    Workflow, WorkflowRef, blocking,
 };
 pub use engine::Config;
 pub use erased_serde;
@@ -28,7 +29,7 @@ pub use outbound::postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use outbound::sqlite::{SqliteOptions, SqliteStore};
 pub use outbound::tokio::shutdown_signal;
-pub use ports::{RunFilter, RunPage, TenantSettings, TenantView, Traffic};
+pub use ports::{RunFilter, TenantSettings, TenantView, Traffic};
 pub use stepwell_core as core;
 pub use stepwell_core::code::Code;
 pub use stepwell_core::decide::CancelAnswer;

@@ -13,10 +13,11 @@ use tokio_util::task::TaskTracker;
 use super::builder::EngineBuilder;
 use super::run::{ReadOutput, Run, read_value};
 use super::start::{Names, NewRun, Start, StartAndWait, bad_name};
+use super::views::RunPage;
 use super::workflow::WorkflowRef;
 use crate::engine::{Parts, Registry, Starter, already_started};
 use crate::error::Error;
-use crate::ports::{RunFilter, RunPage, Store, StoredDefinition};
+use crate::ports::{RunFilter, Store, StoredDefinition};
 use crate::services::EndWaiters;
 use crate::worker::{StopReport, Worker};
 
@@ -143,7 +144,7 @@ impl Engine {
     ) -> Result<RunPage, Error> {
         self.inner.check_open()?;
         let rows_max = rows_max.clamp(1, stepwell_core::limits::PAGE_ROWS_MAX);
-        Ok(self.inner.parts.store.list(filter, before, rows_max).await?)
+        Ok(RunPage::of(self.inner.parts.store.list(filter, before, rows_max).await?))
     }
 
     /// The worker's readable id.

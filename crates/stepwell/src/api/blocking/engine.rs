@@ -7,9 +7,9 @@ use stepwell_core::id::RunKey;
 
 use super::block_on::{BlockOn, answer_of};
 use super::{EngineBuilder, Run, Start, StartAndWait};
-use crate::api::{Engine as AsyncEngine, NewRun, WorkflowRef};
+use crate::api::{Engine as AsyncEngine, NewRun, RunPage, WorkflowRef};
 use crate::error::Error;
-use crate::ports::{RunFilter, RunPage, Store, TenantSettings, TenantView};
+use crate::ports::{RunFilter, Store, TenantSettings, TenantView};
 use crate::worker::StopReport;
 
 /// An engine whose calls wait. Cheap to clone.

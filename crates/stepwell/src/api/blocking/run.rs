@@ -6,10 +6,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use stepwell_core::decide::CancelAnswer;
 use stepwell_core::id::RunKey;
-use stepwell_core::run::{AttemptRow, RunStatus};
+use stepwell_core::run::RunStatus;
 
 use super::block_on::{BlockOn, answer_of};
-use crate::api::{Kind, Run as AsyncRun, RunEvent, RunOutcome, StepRef, TaskStatus};
+use crate::api::{Attempt, Kind, Run as AsyncRun, RunEvent, RunOutcome, StepRef, TaskStatus};
 use crate::error::Error;
 
 /// A handle of a run whose calls wait. Cheap to clone; dropping it leaves the run alone.
@@ -156,7 +156,7 @@ impl<O: 'static> Run<O> {
     ///
     /// # Errors
     /// When the store cannot be reached.
-    pub fn attempts(&self) -> Result<Vec<(String, AttemptRow)>, Error> {
+    pub fn attempts(&self) -> Result<Vec<(String, Attempt)>, Error> {
         let run = self.run.clone();
         self.block_on(async move { run.attempts().await })
     }
