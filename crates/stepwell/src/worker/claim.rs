@@ -162,8 +162,8 @@ impl Worker {
         }
     }
 
-    /// The inputs of claimed tasks. If they cannot be read together, each is read on its own: a task
-    /// whose inputs contradict themselves must not hold up the others.
+    /// The inputs of claimed tasks. If they cannot be read together, each is read on its own: one
+    /// task whose inputs contradict themselves must not hold up the others.
     async fn inputs(&self, claims: &[ClaimRef]) -> Vec<Result<TaskInputs, StoreError>> {
         if claims.is_empty() {
             return Vec::new();
