@@ -1,22 +1,17 @@
-//! What a scenario works with: a fresh store, how much to do, and a bar for those who watch.
+//! What a scenario is given: a fresh store, how much to do, and where to show its progress.
 
-use std::time::Duration;
+use super::bench_store::BenchStore;
+use super::progress::Progress;
 
-use indicatif::{ProgressBar, ProgressStyle};
-
-use super::bed::Bed;
-
-const SPIN_INTERVAL: Duration = Duration::from_millis(100);
-
-/// What a scenario works with.
-pub(super) struct Stage<'a> {
-    pub(super) bed: &'a Bed,
+/// What a scenario is given.
+pub(super) struct ScenarioInput<'a> {
+    pub(super) store: &'a BenchStore,
     pub(super) progress: &'a Progress,
     /// How many runs the user asked for.
     pub(super) runs: Option<usize>,
 }
 
-impl Stage<'_> {
+impl ScenarioInput<'_> {
     /// How many runs: as the user says, or as many as the scenario has by itself.
     pub(super) fn n_runs(&self, default: usize) -> usize {
         self.runs.unwrap_or(default)
@@ -25,43 +20,5 @@ impl Stage<'_> {
     /// For comparisons of a large case with a small one: the user's number scales both.
     pub(super) fn scaled(&self, default: usize, of: usize) -> usize {
         self.runs.map_or(default, |runs| (runs * default / of).max(1))
-    }
-}
-
-/// A bar for people who watch; others see nothing until there are figures.
-pub(super) struct Progress(ProgressBar);
-
-impl Progress {
-    pub(super) fn new(is_watched: bool) -> Self {
-        if !is_watched {
-            return Self(ProgressBar::hidden());
-        }
-        let style = ProgressStyle::with_template("{spinner} {msg:32} {bar:24} {pos} of {len}")
-            .expect("the template is well formed")
-            .progress_chars("━━─");
-        let bar = ProgressBar::new(0).with_style(style);
-        bar.enable_steady_tick(SPIN_INTERVAL);
-        Self(bar)
-    }
-
-    /// Something else begins.
-    pub(super) fn begin(&self, what: &str, n: usize) {
-        // A bar that was cleared away comes back.
-        self.0.reset();
-        self.0.set_message(what.to_owned());
-        self.0.set_length(n as u64);
-    }
-
-    pub(super) fn set(&self, n: usize) {
-        self.0.set_position(n as u64);
-    }
-
-    /// Steps aside while something is printed.
-    pub(super) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
-        self.0.suspend(print)
-    }
-
-    pub(super) fn finish(&self) {
-        self.0.finish_and_clear();
     }
 }
