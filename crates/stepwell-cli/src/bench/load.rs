@@ -212,7 +212,7 @@ pub(super) fn chain(name: &str, n_steps: usize, marks_all: bool) -> Flow {
 
 /// One step that takes a while, without holding a thread: from half to one and a half of the span,
 /// as the run's number has it. If all took equally long, a full worker's slots would come free all
-/// at once, and whoever comes in between would wait for nothing but that.
+/// at once, and a task that comes in between would wait for nothing but that.
 pub(super) fn slow(name: &str, span: Duration) -> Flow {
     let mut w = Workflow::define::<usize, Shared>(name);
     w.step("wait").run(move |ctx| async move {

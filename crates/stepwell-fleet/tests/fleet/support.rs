@@ -45,7 +45,7 @@ impl FleetTest {
         Self { setup: Setup::new(program, address, folder.path()), folder }
     }
 
-    /// Nobody dies here, and a machine under load must not make it look so.
+    /// No worker dies in this test, and a machine under load must not make it look so.
     pub(crate) fn without_deaths(mut self) -> Self {
         self.setup.lease = Duration::from_secs(30);
         self

@@ -49,7 +49,7 @@ async fn lone(input: &ScenarioInput<'_>) -> Result<Part, Failure> {
     Ok(part)
 }
 
-/// Keeps the crowd at its size, until nobody waits for this any more.
+/// Keeps the crowd at its size, until the caller drops this.
 async fn feed(load: &Load, backlog: usize) -> Result<(), Failure> {
     let mut n_fed = 0;
     loop {
