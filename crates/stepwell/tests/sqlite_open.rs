@@ -96,14 +96,14 @@ async fn a_worker_whose_process_is_gone_is_reaped_without_waiting_for_its_lease(
     let clock = Arc::new(ManualClock::new());
     let (gone, living) = (open(&path, &clock), open(&path, &clock));
     register(&gone, "gone").await;
-    let seat = seats(&path);
+    let locks = locks(&path);
     register(&living, "living").await;
     let lead = living.lead(&worker("living"), TTL).await.expect("it leads");
     let Lead::Leading(epoch) = lead else { panic!("nobody else leads") };
     let request = ReapRequest { crash_limit: 3, workers_max: 10, judges_silence: false };
     assert_eq!(living.reap(epoch, request).await.expect("it reaps").n_workers, 0);
     drop(gone);
-    wait_until_free(&seat);
+    wait_until_free(&locks);
     assert_eq!(living.reap(epoch, request).await.expect("it reaps").n_workers, 1);
     let beat = living.heartbeat(&worker("gone"), &[]).await.expect("it answers");
     assert_eq!(beat, HeartbeatAnswer::Dead);
@@ -117,13 +117,13 @@ async fn a_leader_whose_process_is_gone_is_followed_at_once() {
     let clock = Arc::new(ManualClock::new());
     let (gone, living) = (open(&path, &clock), open(&path, &clock));
     register(&gone, "gone").await;
-    let seat = seats(&path);
+    let locks = locks(&path);
     let Lead::Leading(epoch) = gone.lead(&worker("gone"), TTL).await.expect("it leads") else {
         panic!("nobody else leads")
     };
     assert_eq!(living.lead(&worker("living"), TTL).await.expect("it follows"), Lead::Following);
     drop(gone);
-    wait_until_free(&seat);
+    wait_until_free(&locks);
     let lead = living.lead(&worker("living"), TTL).await.expect("it leads");
     assert!(matches!(lead, Lead::Leading(next) if next > epoch), "{lead:?}");
     let request = ReapRequest { crash_limit: 3, workers_max: 10, judges_silence: false };
@@ -131,30 +131,30 @@ async fn a_leader_whose_process_is_gone_is_followed_at_once() {
     assert!(matches!(late, Err(StoreError::NotLeader)), "{late:?}");
 }
 
-/// The seats that are taken beside a database.
-fn seats(path: &Path) -> Vec<PathBuf> {
+/// The process locks beside a database.
+fn locks(path: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(path.with_file_name("stepwell.db-workers"));
     entries.expect("it is there").map(|entry| entry.expect("it is listed").path()).collect()
 }
 
 /// The writing thread of a dropped store ends by itself a moment later: waits for its lock.
-fn wait_until_free(seats: &[PathBuf]) {
-    for seat in seats {
-        std::fs::File::open(seat).expect("it is there").lock().expect("it can be locked");
+fn wait_until_free(locks: &[PathBuf]) {
+    for lock in locks {
+        std::fs::File::open(lock).expect("it is there").lock().expect("it can be locked");
     }
 }
 
 #[tokio::test]
-async fn seats_that_nobody_needs_are_cleared_away() {
+async fn process_locks_that_no_worker_needs_are_removed() {
     let (_folder, path) = folder();
     let clock = Arc::new(ManualClock::new());
     let store = open(&path, &clock);
     register(&store, "one").await;
     store.deregister_worker(&worker("one")).await.expect("it goes");
     drop(store);
-    wait_until_free(&seats(&path));
+    wait_until_free(&locks(&path));
     drop(open(&path, &clock));
-    assert_eq!(seats(&path), [] as [PathBuf; 0]);
+    assert_eq!(locks(&path), [] as [PathBuf; 0]);
 }
 
 #[tokio::test]

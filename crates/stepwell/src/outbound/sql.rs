@@ -78,20 +78,31 @@ pub(crate) fn blocks(file: &'static str) -> impl Iterator<Item = (&'static str, 
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     /// Its type in the database.
+    #[cfg_attr(
+        feature = "sqlite",
+        expect(dead_code, reason = "PostgreSQL casts arrays by it, and moves to it file by file")
+    )]
     pub(crate) kind: &'static str,
+    /// Whether a row is found by it.
+    pub(crate) is_key: bool,
     /// Whether a decision may change it after the row was inserted.
     pub(crate) is_changed: bool,
 }
 
 impl Column {
+    /// A column that rows are found by when they are updated.
+    pub(crate) const fn key(name: &'static str, kind: &'static str) -> Self {
+        Self { name, kind, is_key: true, is_changed: false }
+    }
+
     /// A column that keeps its first value.
     pub(crate) const fn kept(name: &'static str, kind: &'static str) -> Self {
-        Self { name, kind, is_changed: false }
+        Self { name, kind, is_key: false, is_changed: false }
     }
 
     /// A column that decisions change.
     pub(crate) const fn changed(name: &'static str, kind: &'static str) -> Self {
-        Self { name, kind, is_changed: true }
+        Self { name, kind, is_key: false, is_changed: true }
     }
 }
 
@@ -103,9 +114,26 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// The index by which a column is read from a row that lists them all.
+    ///
+    /// # Panics
+    /// When there is no such column; in a constant, that is an error of the compiler.
+    pub(crate) const fn index(&self, column: &str) -> usize {
+        let mut ix = 0;
+        while ix < self.columns.len() {
+            let name = self.columns[ix].name.as_bytes();
+            if name.len() == column.len() && is_at(name, 0, column.as_bytes()) {
+                return ix;
+            }
+            ix += 1;
+        }
+        panic!("no column of this name")
+    }
+
     /// What a word stands for, if it is about this table: `{run}` lists its columns,
-    /// `{run_names}` the same without the table's name, `{run_set}` sets those that change from
-    /// a row `c`.
+    /// `{run_names}` the same without the table's name, `{run_values}` a parameter for each,
+    /// `{run_updates}` sets those that change by parameters that follow those of the keys,
+    /// `{run_set}` sets them from a row `c`.
     fn word(&self, word: &str) -> Option<String> {
         let list = |each: &dyn Fn(&Column) -> String, changed_only: bool| {
             let columns = self.columns.iter().filter(|column| column.is_changed || !changed_only);
@@ -114,9 +142,18 @@ impl Table {
         match word.strip_prefix(self.name)? {
             "" => Some(list(&|column| format!("{}.{}", self.name, column.name), false)),
             "_names" => Some(list(&|column| column.name.to_owned(), false)),
+            "_values" => Some(list(&|_| "?".to_owned(), false)),
+            "_updates" => Some(self.updates()),
             "_set" => Some(list(&|column| format!("{0} = c.{0}", column.name), true)),
             _ => None,
         }
+    }
+
+    fn updates(&self) -> String {
+        let n_keys = self.columns.iter().filter(|column| column.is_key).count();
+        let changed = self.columns.iter().filter(|column| column.is_changed);
+        let set = changed.zip(n_keys + 1..).map(|(column, n)| format!("{} = ?{n}", column.name));
+        set.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -154,13 +191,18 @@ fn next_word(text: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// The number of a state: `task.RUNNING`, `run.ENDING`, `attempt.LOST`.
+/// The states of a worker: it takes part, it went by itself, it was found dead or left nothing
+/// behind. Their numbers are their places here.
+const WORKER_STATES: &[&str] = &["ALIVE", "GONE", "DEAD"];
+
+/// The number of a state: `task.RUNNING`, `run.ENDING`, `attempt.LOST`, `worker.GONE`.
 fn state(word: &str) -> Option<String> {
     let (of, name) = word.split_once('.')?;
     let number = match of {
-        "task" => TaskState::ALL.iter().find(|s| s.as_str() == name).map(|s| *s as u8),
-        "run" => RunStatus::ALL.iter().find(|s| s.as_str() == name).map(|s| *s as u8),
-        "attempt" => AttemptState::ALL.iter().find(|s| s.as_str() == name).map(|s| *s as u8),
+        "task" => TaskState::ALL.iter().find(|s| s.as_str() == name).map(|s| *s as usize),
+        "run" => RunStatus::ALL.iter().find(|s| s.as_str() == name).map(|s| *s as usize),
+        "attempt" => AttemptState::ALL.iter().find(|s| s.as_str() == name).map(|s| *s as usize),
+        "worker" => WORKER_STATES.iter().position(|state| *state == name),
         _ => None,
     };
     number.map(|number| number.to_string())
@@ -197,7 +239,30 @@ mod tests {
         let filled = "insert key, status select run.key, run.status set status = c.status \
             where '{}' 2";
         assert_eq!(fill_in(text, &tables), filled);
-        assert_eq!(fill_in("{run.ENDING} {attempt.LOST}", &tables), "1 4");
+        assert_eq!(fill_in("{run.ENDING} {attempt.LOST} {worker.GONE}", &tables), "1 4 1");
+    }
+
+    #[test]
+    fn parameters_of_an_update_follow_those_of_its_keys() {
+        const RUN: Table = Table {
+            name: "run",
+            columns: &[
+                Column::key("no", "integer"),
+                Column::kept("id", "text"),
+                Column::changed("status", "integer"),
+                Column::changed("n_open", "integer"),
+            ],
+        };
+        assert_eq!(fill_in("{run_updates}", &[RUN]), "status = ?2, n_open = ?3");
+        assert_eq!(fill_in("{run_values}", &[RUN]), "?, ?, ?, ?");
+        assert_eq!(const { RUN.index("status") }, 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "no column of this name")]
+    fn a_column_that_is_not_there_is_refused() {
+        const RUN: Table = Table { name: "run", columns: &[Column::kept("status", "integer")] };
+        let _ = RUN.index("stat");
     }
 
     #[test]

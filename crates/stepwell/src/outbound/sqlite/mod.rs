@@ -2,48 +2,48 @@
 //!
 //! One thread writes, and whatever waits goes into one durable transaction (group commit): each
 //! call in a savepoint of its own if there are several, answered after the commit. It remembers
-//! what it has read and writes a row once per call, see `book.rs`. Readers have connections of
-//! their own. Several processes may share a file.
+//! what it has read and writes a row once per call (`cache/`). Readers have connections of their
+//! own. Several processes may share a file.
+//!
+//! A file per port stands here and is thin. Each folder knows only those that follow: `lead/`,
+//! `run/`, `queue/`, `writer/`, `cache/`, `rows/`, `file/`.
 
-mod book;
+mod cache;
 mod claims;
 mod commits;
 mod definitions;
-mod error;
 mod file;
-mod hand_over;
-mod held;
-mod inputs;
 mod inspection;
+mod lead;
 mod leadership;
-mod line;
-mod log;
-mod migrate;
-mod open;
-#[cfg(test)]
-mod plans;
+mod queue;
 mod rows;
+mod run;
 mod runs;
-mod seat;
-mod standing;
+mod schema;
 mod starts;
-mod statements;
 mod tenants;
-mod threads;
 mod timers;
-mod transaction;
-mod watch;
 mod workers;
-mod write_run;
+mod writer;
 
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicI64, AtomicUsize};
 
-pub use open::SqliteOptions;
+use rusqlite::Connection;
+use stepwell_core::time::Timestamp;
 
-use crate::ports::{HintSender, Hints, Store, StoreError, Traffic, TrafficCounter};
-use threads::Jobs;
-use transaction::Transaction;
+use crate::error::Error;
+use crate::outbound::tokio::SystemClock;
+use crate::ports::{Clock, HintSender, Hints, Store, StoreError, Traffic, TrafficCounter};
+use cache::{DefinitionCache, RowCache};
+pub use file::SqliteOptions;
+use file::{File, ProcessLocks, Statements, WalFile};
+use writer::{
+    Calls, Transaction, TransactionParts, Watch, WriterParts, start_reader, start_watch,
+    start_writer,
+};
 
 /// A store in a SQLite file. Clones share one store.
 #[derive(Clone)]
@@ -52,8 +52,8 @@ pub struct SqliteStore {
 }
 
 struct Shared {
-    writer: Jobs,
-    reader: Jobs,
+    writer: Calls,
+    reader: Calls,
     hints: HintSender,
     traffic: Arc<TrafficCounter>,
     /// How many tasks the last claim took.
@@ -61,6 +61,66 @@ struct Shared {
 }
 
 impl SqliteStore {
+    /// Opens the store in a file, which is made if it is not there.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is no file of ours, or is of a newer version.
+    #[expect(clippy::unused_async, reason = "opening may wait for another process one day")]
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(SqliteOptions::new(path))
+    }
+
+    /// Opens the store with other settings.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`](Self::open).
+    pub fn open_with(options: SqliteOptions) -> Result<Self, Error> {
+        Ok(Self::with_clock(options, Arc::new(SystemClock::new()))?)
+    }
+
+    /// The version of the tables that this program works on.
+    #[must_use]
+    pub fn schema_version() -> usize {
+        schema::version_known()
+    }
+
+    /// Opens a file on the given clock, as tests and simulations do, and brings its tables up to
+    /// date.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is no file of ours, or is of a newer version.
+    pub fn with_clock(options: SqliteOptions, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let mut connection = options.connect_to_write()?;
+        schema::migrate(&mut connection, clock.now())?;
+        let locks = Arc::new(ProcessLocks::beside(options.path()));
+        locks.remove_free(&locks_needed(&connection)?);
+        let (hints, definitions) = (HintSender::default(), DefinitionCache::default());
+        let (n_wakes, traffic) = (Arc::new(AtomicI64::new(0)), Arc::<TrafficCounter>::default());
+        let parts = || TransactionParts {
+            clock: Arc::clone(&clock),
+            definitions: definitions.clone(),
+            locks: Arc::clone(&locks),
+            traffic: Arc::clone(&traffic),
+            cache: RowCache::default(),
+        };
+        let writer = WriterParts {
+            parts: parts(),
+            hints: hints.clone(),
+            n_wakes: Arc::clone(&n_wakes),
+            sync_mode: options.sync_mode(),
+            wal: WalFile::of(options.path()),
+        };
+        let writer = start_writer(connection, writer).map_err(no_thread)?;
+        let reader = start_reader(options.connect_to_read()?, parts()).map_err(no_thread)?;
+        let n_claimed_last = AtomicUsize::new(0);
+        let hints_to_give = hints.clone();
+        let shared = Arc::new(Shared { writer, reader, hints, traffic, n_claimed_last });
+        let store = Arc::downgrade(&shared);
+        let watch = Watch { store, hints: hints_to_give, definitions, n_wakes };
+        start_watch(options.connect_to_read()?, watch).map_err(no_thread)?;
+        Ok(Self { shared })
+    }
+
     /// What this store has asked of its file so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
@@ -90,6 +150,18 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         self.shared.reader.call(work).await
     }
+}
+
+/// The process locks of workers that were not found dead.
+fn locks_needed(connection: &Connection) -> Result<Vec<String>, StoreError> {
+    let statements = Statements::of(connection, rows::TABLES);
+    let file = File { statements: &statements, traffic: &TrafficCounter::default() };
+    let lives = rows::worker::lives(file, Timestamp::EPOCH)?;
+    Ok(lives.into_iter().map(|life| life.process_lock).collect())
+}
+
+fn no_thread(error: std::io::Error) -> StoreError {
+    StoreError::Unavailable { operation: "open sqlite store", why: error.to_string() }
 }
 
 impl Store for SqliteStore {

@@ -1,12 +1,11 @@
 use async_trait::async_trait;
-use rusqlite::params;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::run::{RunLog, RunStatus, TaskRow};
 
-use super::inputs::output;
-use super::rows::{self, key};
-use super::transaction::Transaction;
-use super::{SqliteStore, statements};
+use super::rows::run::StoredRun;
+use super::run::inputs;
+use super::writer::Transaction;
+use super::{SqliteStore, rows};
 use crate::ports::{Payload, RunFilter, RunPage, RunView, Runs, StoreError};
 
 #[async_trait]
@@ -14,8 +13,7 @@ impl Runs for SqliteStore {
     async fn find(&self, tenant: &Tenant, id: &RunId) -> Result<Option<RunView>, StoreError> {
         let (tenant, id) = (tenant.clone(), id.clone());
         self.read(move |transaction| {
-            let names = params![tenant.as_str(), id.as_str()];
-            let found = transaction.first(statements::FIND_RUN, names, rows::run)?;
+            let found = rows::run::find(transaction.file, &tenant, &id)?;
             found.map(|run| view(transaction, run)).transpose()
         })
         .await
@@ -23,32 +21,27 @@ impl Runs for SqliteStore {
 
     async fn run(&self, run: RunKey) -> Result<Option<RunView>, StoreError> {
         self.read(move |transaction| {
-            let found = transaction.stored_run(run)?;
+            let found = rows::run::load(transaction.file, run)?;
             found.map(|run| view(transaction, run)).transpose()
         })
         .await
     }
 
     async fn tasks(&self, run: RunKey) -> Result<Vec<TaskRow>, StoreError> {
-        self.read(move |transaction| transaction.tasks(run, false)).await
+        self.read(move |transaction| rows::task::of_run(transaction.file, run)).await
     }
 
     async fn output(&self, run: RunKey, node: Node) -> Result<Option<Payload>, StoreError> {
-        self.read(move |transaction| output(transaction, run, node)).await
+        self.read(move |transaction| inputs::read_output(transaction.file, run, node)).await
     }
 
     async fn outputs(&self, run: RunKey) -> Result<Vec<(Node, Payload)>, StoreError> {
-        self.read(move |transaction| {
-            transaction.all(statements::READ_OUTPUTS, [key(run)], |row| {
-                Ok((rows::node(row, 0)?, rows::payload(row, 1)?))
-            })
-        })
-        .await
+        self.read(move |transaction| rows::payload::outputs(transaction.file, run)).await
     }
 
     async fn log(&self, run: RunKey) -> Result<Option<RunLog>, StoreError> {
         self.read(move |transaction| {
-            let found = transaction.stored_run(run)?;
+            let found = rows::run::load(transaction.file, run)?;
             found.map(|found| log(transaction, found)).transpose()
         })
         .await
@@ -59,8 +52,7 @@ impl Runs for SqliteStore {
         self.read(move |transaction| {
             let mut ended = Vec::new();
             for run in runs {
-                let read = |row: &rusqlite::Row<'_>| rows::run_status(row.get(0)?);
-                let status = transaction.first(statements::READ_ENDED, [key(run)], read)?;
+                let status = rows::run::ended(transaction.file, run)?;
                 ended.extend(status.map(|status| (run, status)));
             }
             Ok(ended)
@@ -79,18 +71,18 @@ impl Runs for SqliteStore {
     }
 }
 
-fn view(transaction: &Transaction<'_, '_>, run: rows::StoredRun) -> Result<RunView, StoreError> {
-    let definition = transaction.definition(run.row.definition)?;
+fn view(transaction: &Transaction<'_, '_>, run: StoredRun) -> Result<RunView, StoreError> {
+    let definition = transaction.definitions.load(transaction.file, run.row.definition)?;
     Ok(RunView { row: run.row, definition })
 }
 
-fn log(transaction: &Transaction<'_, '_>, run: rows::StoredRun) -> Result<RunLog, StoreError> {
-    let run_key = run.row.key;
+fn log(transaction: &Transaction<'_, '_>, run: StoredRun) -> Result<RunLog, StoreError> {
+    let (file, key) = (transaction.file, run.row.key);
     Ok(RunLog {
         run: run.row,
-        open: transaction.tasks(run_key, true)?,
-        attempts: transaction.all(statements::READ_ATTEMPTS, [key(run_key)], rows::attempt)?,
-        events: transaction.all(statements::READ_EVENTS, [key(run_key)], rows::event)?,
+        open: rows::task::open_of_run(file, key)?,
+        attempts: rows::attempt::of_run(file, key)?,
+        events: rows::event::of_run(file, key)?,
     })
 }
 
@@ -101,15 +93,7 @@ fn list(
     rows_max: usize,
 ) -> Result<RunPage, StoreError> {
     let before = before.unwrap_or(RunKey(u128::MAX));
-    let one_more = i64::try_from(rows_max + 1).unwrap_or(i64::MAX);
-    let params = params![
-        key(before),
-        filter.tenant.as_ref().map(Tenant::as_str),
-        filter.workflow,
-        filter.status.map(|status| status as i64),
-        one_more,
-    ];
-    let mut found = transaction.all(statements::LIST_RUNS, params, rows::run)?;
+    let mut found = rows::run::list(transaction.file, filter, before, rows_max + 1)?;
     let has_more = found.len() > rows_max;
     found.truncate(rows_max);
     let next = found.last().filter(|_| has_more).map(|run| run.row.key);

@@ -1,13 +1,10 @@
 use async_trait::async_trait;
-use rusqlite::params;
 use stepwell_core::fair::Group;
 use stepwell_core::id::Tenant;
 
-use super::error::corrupt;
-use super::rows::count;
-use super::standing::tenant_row;
-use super::transaction::Transaction;
-use super::{SqliteStore, statements};
+use super::file::File;
+use super::queue::limits::apply_limit;
+use super::{SqliteStore, rows};
 use crate::ports::{Hint, StoreError, TenantSettings, TenantView, Tenants};
 
 #[async_trait]
@@ -20,11 +17,13 @@ impl Tenants for SqliteStore {
         settings.check()?;
         let tenant = tenant.clone();
         self.write(move |transaction| {
-            let group = transaction.group(&tenant)?;
-            let row = params![group, settings.weight, settings.tasks_max];
-            transaction.run(statements::SET_TENANT, row)?;
-            transaction.tenant_mut(group)?.own = Some(settings);
-            resettle(transaction, group)
+            let (file, tenants) = (transaction.file, &mut transaction.cache.tenants);
+            let tenant_no = tenants.number(file, &tenant)?;
+            rows::tenant::set_own(file, tenant_no, settings)?;
+            tenants.load(file, tenant_no)?.row.own = Some(settings);
+            apply_limit(transaction, tenant_no)?;
+            transaction.earn(Hint::Ready);
+            Ok(())
         })
         .await
     }
@@ -32,11 +31,11 @@ impl Tenants for SqliteStore {
     async fn set_default_tenant(&self, settings: TenantSettings) -> Result<(), StoreError> {
         settings.check()?;
         self.write(move |transaction| {
-            let row = params![settings.weight, settings.tasks_max];
-            transaction.run(statements::SET_DEFAULTS, row)?;
-            transaction.book.counters().defaults = settings;
-            for group in transaction.all(statements::READ_TENANTS, [], |row| count(row, 0))? {
-                resettle(transaction, group)?;
+            rows::store::set_defaults(transaction.file, settings)?;
+            transaction.cache.counters().defaults = settings;
+            for (_, tenant) in rows::tenant::all(transaction.file)? {
+                apply_limit(transaction, tenant.tenant_no)?;
+                transaction.earn(Hint::Ready);
             }
             Ok(())
         })
@@ -45,35 +44,19 @@ impl Tenants for SqliteStore {
 
     async fn tenant(&self, tenant: &Tenant) -> Result<Option<TenantView>, StoreError> {
         let tenant = tenant.clone();
-        self.read(move |transaction| view(transaction, &tenant)).await
+        self.read(move |transaction| view(transaction.file, &tenant)).await
     }
 }
 
-/// Moves tasks into queues or out of them, as the settings in force ask for.
-fn resettle(transaction: &mut Transaction<'_, '_>, group: u32) -> Result<(), StoreError> {
-    transaction.shrink(group)?;
-    transaction.fill(group)?;
-    transaction.earn(Hint::Ready);
-    Ok(())
-}
-
-fn view(
-    transaction: &Transaction<'_, '_>,
-    tenant: &Tenant,
-) -> Result<Option<TenantView>, StoreError> {
-    let row = transaction.first(statements::FIND_TENANT, [tenant.as_str()], tenant_row)?;
-    let Some(row) = row else { return Ok(None) };
-    let defaults = transaction.first(statements::READ_DEFAULTS, [], |row| {
-        Ok(TenantSettings { weight: count(row, 0)?, tasks_max: row.get(1)? })
-    })?;
-    let defaults = defaults.ok_or_else(|| corrupt("the counters are missing"))?;
-    let count_of = |sql| transaction.first(sql, [row.group], |row| count(row, 0));
+fn view(file: File<'_, '_>, tenant: &Tenant) -> Result<Option<TenantView>, StoreError> {
+    let Some(row) = rows::tenant::find(file, tenant)? else { return Ok(None) };
+    let defaults = rows::store::counters(file)?.defaults;
     Ok(Some(TenantView {
-        group: Group(row.group),
+        group: Group(row.tenant_no),
         settings: row.own.unwrap_or(defaults),
         n_ready: row.n_ready as usize,
         n_running: row.n_running as usize,
-        n_throttled: count_of(statements::COUNT_THROTTLED)?.unwrap_or(0) as usize,
-        n_parked: count_of(statements::COUNT_PARKED)?.unwrap_or(0) as usize,
+        n_throttled: rows::queue::n_throttled(file, row.tenant_no)? as usize,
+        n_parked: rows::queue::n_parked(file, row.tenant_no)? as usize,
     }))
 }

@@ -1,0 +1,67 @@
+//! Taking the tasks of dead workers from them.
+
+use stepwell_core::decide::{Happening, losses_after};
+
+use crate::outbound::sqlite::queue::{claim, service};
+use crate::outbound::sqlite::rows;
+use crate::outbound::sqlite::rows::worker::Life;
+use crate::outbound::sqlite::run::happen::happen;
+use crate::outbound::sqlite::writer::Transaction;
+use crate::ports::{Hint, ReapRequest, Reaped, StoreError};
+
+/// Finds workers that are dead, and loses what they held.
+pub(crate) fn reap(
+    transaction: &mut Transaction<'_, '_>,
+    request: ReapRequest,
+) -> Result<Reaped, StoreError> {
+    let mut reaped = Reaped::default();
+    let dead = dead_workers(transaction, request)?;
+    // All are dead before the first task moves: nothing comes back to what only they served.
+    for worker_no in &dead {
+        rows::worker::mark_dead(transaction.file, *worker_no)?;
+        service::clear_services(transaction, *worker_no)?;
+    }
+    for worker_no in dead {
+        reaped.n_workers += 1;
+        reaped.n_tasks += lose_claims(transaction, worker_no, request.crash_limit)?;
+    }
+    if reaped.n_workers > 0 {
+        service::park_and_unpark(transaction)?;
+        transaction.earn(Hint::Ready);
+        transaction.earn(Hint::Claims);
+    }
+    Ok(reaped)
+}
+
+/// Workers that went, whose process is gone, or whose silence has lasted too long.
+fn dead_workers(
+    transaction: &Transaction<'_, '_>,
+    request: ReapRequest,
+) -> Result<Vec<i64>, StoreError> {
+    let is_dead = |life: &Life| {
+        life.is_gone
+            || (life.is_silent && request.judges_silence)
+            || transaction.locks.is_free(&life.process_lock)
+    };
+    let lives = rows::worker::lives(transaction.file, transaction.now)?;
+    let dead = lives.into_iter().filter(is_dead).map(|life| life.worker_no);
+    Ok(dead.take(request.workers_max).collect())
+}
+
+/// Takes all tasks of one dead worker from it, charged together. Says how many there were.
+fn lose_claims(
+    transaction: &mut Transaction<'_, '_>,
+    worker_no: i64,
+    crash_limit: u32,
+) -> Result<usize, StoreError> {
+    let claims = claim::claims_of(transaction, worker_no)?;
+    let losses: Vec<u32> = claims.iter().map(|(_, losses)| *losses).collect();
+    for ((claim, _), losses) in claims.iter().zip(losses_after(&losses, crash_limit)) {
+        // A loss that failed the run may have cancelled the run's other tasks with it.
+        if claim::holds(transaction, *claim)? {
+            let happening = Happening::Lost { losses, crash_limit };
+            happen(transaction, claim.run, claim.node, happening)?;
+        }
+    }
+    Ok(claims.len())
+}

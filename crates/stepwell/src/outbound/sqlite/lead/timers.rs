@@ -1,0 +1,23 @@
+//! Timers that are due.
+
+use stepwell_core::decide::Happening;
+
+use crate::outbound::sqlite::rows;
+use crate::outbound::sqlite::run::happen::happen;
+use crate::outbound::sqlite::writer::Transaction;
+use crate::ports::{FiredTimers, StoreError};
+
+/// Fires timers that are due, earliest first.
+pub(crate) fn fire(
+    transaction: &mut Transaction<'_, '_>,
+    timers_max: usize,
+) -> Result<FiredTimers, StoreError> {
+    let file = transaction.file;
+    let due = rows::timer::due(file, transaction.now, timers_max)?;
+    let n_fired = due.len();
+    for (run, node) in due {
+        happen(transaction, run, node, Happening::TimerFired)?;
+    }
+    let next = rows::timer::next_due(file)?;
+    Ok(FiredTimers { n_fired, next_due: next.map(|due| due.since(transaction.now)) })
+}

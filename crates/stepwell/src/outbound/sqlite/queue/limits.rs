@@ -1,0 +1,91 @@
+//! Limits of tenants: who comes in when room is left, and who goes back when there is too little.
+
+use stepwell_core::id::{Node, RunKey};
+
+use super::enqueue::{place, throttle};
+use super::positions::withdraw;
+use crate::outbound::sqlite::rows;
+use crate::outbound::sqlite::writer::Transaction;
+use crate::ports::StoreError;
+
+/// Takes cancelled tasks away, wherever they wait, and lets others into the room they leave.
+pub(crate) fn remove_places(
+    transaction: &mut Transaction<'_, '_>,
+    run: RunKey,
+    nodes: &[Node],
+) -> Result<(), StoreError> {
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    let (file, runs) = (transaction.file, &mut transaction.cache.runs);
+    let cached = runs.load(file, run)?;
+    let (run_no, tenant_no) = (cached.no, cached.tenant_no);
+    for node in nodes {
+        let task = runs.find_task(file, run, *node)?;
+        if task.is_none_or(|task| task.place.is_none()) {
+            rows::queue::delete_waiting(file, run_no, *node)?;
+        }
+    }
+    let tasks: Vec<(RunKey, Node)> = nodes.iter().map(|node| (run, *node)).collect();
+    withdraw(transaction, &tasks)?;
+    fill(transaction, tenant_no)
+}
+
+/// Claims of a tenant ended: lets others into the room they leave.
+pub(crate) fn end_claims(
+    transaction: &mut Transaction<'_, '_>,
+    tenant_no: u32,
+    n_claims: usize,
+) -> Result<(), StoreError> {
+    let n = i32::try_from(n_claims).unwrap_or(i32::MAX);
+    transaction.cache.tenants.count_admitted(transaction.file, tenant_no, 0, -n)?;
+    fill(transaction, tenant_no)
+}
+
+/// Moves tasks of a tenant into queues or out of them, as the settings in force ask for.
+pub(crate) fn apply_limit(
+    transaction: &mut Transaction<'_, '_>,
+    tenant_no: u32,
+) -> Result<(), StoreError> {
+    throttle_surplus(transaction, tenant_no)?;
+    fill(transaction, tenant_no)
+}
+
+/// Lets throttled tasks of a tenant in, as far as its limit allows, oldest first.
+pub(super) fn fill(
+    transaction: &mut Transaction<'_, '_>,
+    tenant_no: u32,
+) -> Result<(), StoreError> {
+    let file = transaction.file;
+    loop {
+        let cache = &mut *transaction.cache;
+        let may_have_throttled = cache.tenants.load(file, tenant_no)?.has_throttled != Some(false);
+        if !may_have_throttled || !cache.has_room(file, tenant_no)? {
+            return Ok(());
+        }
+        match rows::queue::next_throttled(file, tenant_no)? {
+            Some(task) => place(transaction, task)?,
+            None => cache.tenants.load(file, tenant_no)?.has_throttled = Some(false),
+        }
+    }
+}
+
+/// Takes the youngest ready tasks of a tenant back behind its limit.
+fn throttle_surplus(
+    transaction: &mut Transaction<'_, '_>,
+    tenant_no: u32,
+) -> Result<(), StoreError> {
+    let (file, cache) = (transaction.file, &mut *transaction.cache);
+    let Some(limit) = cache.settings(file, tenant_no)?.tasks_max else { return Ok(()) };
+    let tenant = cache.tenants.load(file, tenant_no)?.row;
+    let n_surplus = (tenant.n_ready + tenant.n_running).saturating_sub(limit);
+    if n_surplus == 0 {
+        return Ok(());
+    }
+    cache.write_rows(file)?;
+    let youngest = rows::queue::youngest_ready(file, tenant_no, n_surplus)?;
+    for task in withdraw(transaction, &youngest)? {
+        throttle(transaction, &task)?;
+    }
+    Ok(())
+}

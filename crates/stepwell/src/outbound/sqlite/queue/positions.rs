@@ -1,0 +1,98 @@
+//! The positions of tenants in queues: how they are taken and how they are given back.
+
+use std::collections::BTreeSet;
+
+use stepwell_core::fair::{
+    FairError, Group, OrderKey, Position, last_after_cancel, next_position, order_key, stride,
+};
+use stepwell_core::id::{Node, Queue, RunKey};
+
+use crate::outbound::sqlite::rows;
+use crate::outbound::sqlite::rows::queue::WaitingTask;
+use crate::outbound::sqlite::rows::task::Place;
+use crate::outbound::sqlite::writer::Transaction;
+use crate::ports::StoreError;
+
+/// Where a tenant stands in a queue.
+pub(crate) struct TenantPosition {
+    frontier: Position,
+    last: Option<Position>,
+    weight: u32,
+}
+
+impl TenantPosition {
+    /// The position of its next task.
+    pub(crate) fn next(&self) -> Result<Position, FairError> {
+        next_position(self.frontier, self.last, stride(self.weight))
+    }
+}
+
+pub(crate) fn of_tenant(
+    transaction: &mut Transaction<'_, '_>,
+    tenant_no: u32,
+    queue: &Queue,
+) -> Result<TenantPosition, StoreError> {
+    let (file, cache) = (transaction.file, &mut *transaction.cache);
+    Ok(TenantPosition {
+        weight: cache.settings(file, tenant_no)?.weight,
+        last: cache.queues.last_position(file, tenant_no, queue)?,
+        frontier: cache.queues.frontier(file, queue)?,
+    })
+}
+
+/// Takes ready tasks out of their queues without a claim and gives their positions back.
+/// Tasks that stand in no queue are left out.
+pub(super) fn withdraw(
+    transaction: &mut Transaction<'_, '_>,
+    tasks: &[(RunKey, Node)],
+) -> Result<Vec<WaitingTask>, StoreError> {
+    let (file, cache) = (transaction.file, &mut *transaction.cache);
+    let (mut withdrawn, mut lines) = (Vec::new(), BTreeSet::new());
+    for (run, node) in tasks.iter().copied() {
+        let task = cache.runs.find_task(file, run, node)?;
+        let Some(task) = task.filter(|task| task.place.is_some()) else { continue };
+        let losses = task.row.losses;
+        let Some(place) = cache.runs.change_task(file, run, node)?.place.take() else { continue };
+        let cached = cache.runs.load(file, run)?;
+        let (run_no, tenant_no) = (cached.no, cached.tenant_no);
+        cache.tenants.count_admitted(file, tenant_no, -1, 0)?;
+        lines.insert((tenant_no, place.queue.clone()));
+        let Place { queue, number, definition, .. } = place;
+        let task = WaitingTask { number, run, run_no, node, tenant_no, queue, definition, losses };
+        withdrawn.push(task);
+    }
+    for (tenant_no, queue) in lines {
+        let greatest = greatest_position(transaction, tenant_no, &queue)?;
+        let queues = &mut transaction.cache.queues;
+        let last = last_after_cancel(queues.frontier(file, &queue)?, greatest);
+        queues.set_last_position(tenant_no, &queue, last);
+    }
+    Ok(withdrawn)
+}
+
+/// The greatest position of a tenant's tasks in a queue, if it lies beyond the frontier. None
+/// lies beyond the tenant's last position.
+fn greatest_position(
+    transaction: &mut Transaction<'_, '_>,
+    tenant_no: u32,
+    queue: &Queue,
+) -> Result<Option<Position>, StoreError> {
+    let (file, cache) = (transaction.file, &mut *transaction.cache);
+    let Some(last) = cache.queues.last_position(file, tenant_no, queue)? else { return Ok(None) };
+    let frontier = cache.queues.frontier(file, queue)?;
+    let (down_to, from) = (order_key(frontier, Group(0)), order_key(last, Group(tenant_no)));
+    cache.write_rows(file)?;
+    let mut greatest: Option<(OrderKey, Position)> = None;
+    rows::queue::each_ready_below(file, queue, from, down_to, |order, position| {
+        let is_own = order_key(position, Group(tenant_no)) == order;
+        match &mut greatest {
+            // Tasks of one tenant share a key within a block.
+            Some((key, greatest)) if *key == order => *greatest = position.max(*greatest),
+            Some(_) => return false,
+            None if is_own => greatest = Some((order, position)),
+            None => {}
+        }
+        true
+    })?;
+    Ok(greatest.map(|(_, position)| position))
+}

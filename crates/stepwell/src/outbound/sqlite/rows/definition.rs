@@ -1,0 +1,71 @@
+//! Definitions of workflows.
+
+use rusqlite::{Row, params};
+use stepwell_core::id::DefinitionId;
+use stepwell_core::workflow::Definition;
+
+use super::cells::{Cells, Rows, json};
+use crate::outbound::sql::{Column, Table, named};
+use crate::outbound::sqlite::file::File;
+use crate::ports::StoredDefinition;
+
+const SQL: &str = include_str!("../sql/definition.sql");
+const INSERT_DEFINITION: &str = named(SQL, "insert_definition");
+const READ_DEFINITION: &str = named(SQL, "read_definition");
+const READ_DEFINITIONS: &str = named(SQL, "read_definitions");
+const READ_REVISIONS: &str = named(SQL, "read_revisions");
+const UPDATE_DEFINITION: &str = named(SQL, "update_definition");
+
+pub(super) const DEFINITION: Table = Table {
+    name: "definition",
+    columns: &[
+        Column::key("id", "integer"),
+        Column::kept("version", "integer"),
+        Column::changed("body", "text"),
+    ],
+};
+
+const fn at(column: &str) -> usize {
+    DEFINITION.index(column)
+}
+
+fn read(row: &Row<'_>) -> Rows<StoredDefinition> {
+    let row = Cells::of(row);
+    Ok(StoredDefinition {
+        id: DefinitionId(row.count(const { at("id") })?),
+        version: row.count(const { at("version") })?,
+        definition: row.json("definition", const { at("body") })?,
+    })
+}
+
+/// Stores a new structure and gives its number.
+pub(crate) fn insert(
+    file: File<'_, '_>,
+    version: u32,
+    definition: &Definition,
+) -> Rows<DefinitionId> {
+    let body = json(definition)?;
+    let row = params![definition.workflow, version, definition.signature.0, body];
+    let id = file.first(INSERT_DEFINITION, row, |row| Cells::of(row).count(0))?;
+    Ok(DefinitionId(id.unwrap_or_default()))
+}
+
+/// Writes changed policies.
+pub(crate) fn update(file: File<'_, '_>, stored: &StoredDefinition) -> Rows<()> {
+    let body = json(&stored.definition)?;
+    file.run(UPDATE_DEFINITION, params![stored.id.0, body]).map(drop)
+}
+
+pub(crate) fn load(file: File<'_, '_>, id: DefinitionId) -> Rows<Option<StoredDefinition>> {
+    file.first(READ_DEFINITION, [id.0], read)
+}
+
+/// The definitions of a workflow, oldest first.
+pub(crate) fn of_workflow(file: File<'_, '_>, workflow: &str) -> Rows<Vec<StoredDefinition>> {
+    file.all(READ_DEFINITIONS, [workflow], read)
+}
+
+/// Changes whenever policies do.
+pub(crate) fn revisions(file: File<'_, '_>) -> Rows<Option<i64>> {
+    file.first(READ_REVISIONS, [], |row| Cells::of(row).get(0))
+}

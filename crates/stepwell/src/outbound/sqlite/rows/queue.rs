@@ -1,0 +1,288 @@
+//! Where queued tasks wait, and what the places in queues depend on.
+
+use rusqlite::{Row, params};
+use stepwell_core::fair::{OrderKey, Position};
+use stepwell_core::id::{DefinitionId, Node, Queue, RunKey};
+
+use super::cells::{Cells, Rows, int};
+use crate::outbound::sql::{Column, Table, named};
+use crate::outbound::sqlite::file::{File, corrupt};
+use crate::ports::TaskPlace;
+
+const SQL: &str = include_str!("../sql/queue.sql");
+const ANY_READY: &str = named(SQL, "any_ready");
+const COUNT_PARKED: &str = named(SQL, "count_parked");
+const COUNT_THROTTLED: &str = named(SQL, "count_throttled");
+const DELETE_PARKED: &str = named(SQL, "delete_parked");
+const DELETE_THROTTLED: &str = named(SQL, "delete_throttled");
+const DUMP_PLACES: &str = named(SQL, "dump_places");
+const FIRST_READY: &str = named(SQL, "first_ready");
+const FIRST_SUSPECTS: &str = named(SQL, "first_suspects");
+const INSERT_PARKED: &str = named(SQL, "insert_parked");
+const INSERT_THROTTLED: &str = named(SQL, "insert_throttled");
+const NEXT_THROTTLED: &str = named(SQL, "next_throttled");
+const READ_FRONTIER: &str = named(SQL, "read_frontier");
+const READ_POSITION: &str = named(SQL, "read_position");
+const READY_BELOW: &str = named(SQL, "ready_below");
+const SET_FRONTIER: &str = named(SQL, "set_frontier");
+const SET_POSITION: &str = named(SQL, "set_position");
+const UNPARK: &str = named(SQL, "unpark");
+const UNSERVED_READY: &str = named(SQL, "unserved_ready");
+const YOUNGEST_READY: &str = named(SQL, "youngest_ready");
+
+/// Throttled and parked tasks have the same columns.
+const WAITING: &[Column] = &[
+    Column::kept("group_id", "integer"),
+    Column::kept("number", "integer"),
+    Column::kept("queue", "text"),
+    Column::kept("definition", "integer"),
+    Column::kept("losses", "integer"),
+    Column::kept("run", "integer"),
+    Column::kept("node", "integer"),
+];
+pub(super) const PARKED: Table = Table { name: "parked", columns: WAITING };
+pub(super) const THROTTLED: Table = Table { name: "throttled", columns: WAITING };
+
+/// The columns of `task` that a claim looks at.
+pub(super) const CANDIDATE: Table = Table {
+    name: "candidate",
+    columns: &[
+        Column::kept("order_key", "integer"),
+        Column::kept("number", "integer"),
+        Column::kept("losses", "integer"),
+        Column::kept("node", "integer"),
+    ],
+};
+
+/// What a dump says of each queued task.
+pub(super) const PLACE: Table = Table {
+    name: "place",
+    columns: &[
+        Column::kept("run", "integer"),
+        Column::kept("node", "integer"),
+        Column::kept("kind", "text"),
+        Column::kept("queue", "text"),
+        Column::kept("order_key", "integer"),
+    ],
+};
+
+/// A task that waits to be claimed.
+#[derive(Clone, Debug)]
+pub(crate) struct WaitingTask {
+    /// Its place in the order of arrival.
+    pub(crate) number: u64,
+    pub(crate) run: RunKey,
+    /// The number by which rows name its run.
+    pub(crate) run_no: i64,
+    pub(crate) node: Node,
+    pub(crate) tenant_no: u32,
+    pub(crate) queue: Queue,
+    pub(crate) definition: DefinitionId,
+    pub(crate) losses: u32,
+}
+
+fn read_waiting(row: &Row<'_>) -> Rows<WaitingTask> {
+    const fn at(column: &str) -> usize {
+        PARKED.index(column)
+    }
+    let row = Cells::of(row);
+    Ok(WaitingTask {
+        number: row.unsigned(const { at("number") })?,
+        run: row.run_key(WAITING.len())?,
+        run_no: row.get(const { at("run") })?,
+        node: row.node(const { at("node") })?,
+        tenant_no: row.count(const { at("group_id") })?,
+        queue: row.name(const { at("queue") })?,
+        definition: DefinitionId(row.count(const { at("definition") })?),
+        losses: row.count(const { at("losses") })?,
+    })
+}
+
+fn insert_waiting(file: File<'_, '_>, sql: &'static str, task: &WaitingTask) -> Rows<()> {
+    file.run(
+        sql,
+        params![
+            task.tenant_no,
+            int(task.number),
+            task.queue.as_str(),
+            task.definition.0,
+            task.losses,
+            task.run_no,
+            task.node.0,
+        ],
+    )?;
+    Ok(())
+}
+
+/// Lets a task wait for a worker that serves it.
+pub(crate) fn insert_parked(file: File<'_, '_>, task: &WaitingTask) -> Rows<()> {
+    insert_waiting(file, INSERT_PARKED, task)
+}
+
+/// Lets a task wait behind its tenant's limit.
+pub(crate) fn insert_throttled(file: File<'_, '_>, task: &WaitingTask) -> Rows<()> {
+    insert_waiting(file, INSERT_THROTTLED, task)
+}
+
+/// Takes away the parked tasks that a worker serves by now.
+pub(crate) fn unpark(file: File<'_, '_>) -> Rows<Vec<WaitingTask>> {
+    file.all(UNPARK, [], read_waiting)
+}
+
+/// Takes away the throttled task of a tenant that has waited longest.
+pub(crate) fn next_throttled(file: File<'_, '_>, tenant_no: u32) -> Rows<Option<WaitingTask>> {
+    file.first(NEXT_THROTTLED, [tenant_no], read_waiting)
+}
+
+/// Takes a task away that waits in no queue.
+pub(crate) fn delete_waiting(file: File<'_, '_>, run_no: i64, node: Node) -> Rows<()> {
+    file.run(DELETE_THROTTLED, params![run_no, node.0])?;
+    file.run(DELETE_PARKED, params![run_no, node.0]).map(drop)
+}
+
+pub(crate) fn n_throttled(file: File<'_, '_>, tenant_no: u32) -> Rows<u32> {
+    let n = file.first(COUNT_THROTTLED, [tenant_no], |row| Cells::of(row).count(0))?;
+    Ok(n.unwrap_or(0))
+}
+
+pub(crate) fn n_parked(file: File<'_, '_>, tenant_no: u32) -> Rows<u32> {
+    let n = file.first(COUNT_PARKED, [tenant_no], |row| Cells::of(row).count(0))?;
+    Ok(n.unwrap_or(0))
+}
+
+/// A ready task that may be claimed.
+pub(crate) struct Candidate {
+    /// What ready tasks are sorted by: the key of the fair order, then the number of arrival.
+    pub(crate) rank: (u64, u64),
+    pub(crate) losses: u32,
+    pub(crate) run: RunKey,
+    pub(crate) node: Node,
+}
+
+fn read_candidate(row: &Row<'_>) -> Rows<Candidate> {
+    const fn at(column: &str) -> usize {
+        CANDIDATE.index(column)
+    }
+    let row = Cells::of(row);
+    let order_key = row.unsigned(const { at("order_key") })?;
+    Ok(Candidate {
+        rank: (order_key, row.unsigned(const { at("number") })?),
+        losses: row.count(const { at("losses") })?,
+        run: row.run_key(CANDIDATE.columns.len())?,
+        node: row.node(const { at("node") })?,
+    })
+}
+
+/// The first tasks of a queue that a worker can take, with losses in a range.
+pub(crate) fn first_ready(
+    file: File<'_, '_>,
+    queue: &Queue,
+    worker_no: i64,
+    losses: std::ops::Range<u32>,
+    tasks_max: usize,
+) -> Rows<Vec<Candidate>> {
+    let n = i64::try_from(tasks_max).unwrap_or(i64::MAX);
+    let params = params![queue.as_str(), worker_no, losses.start, losses.end, n];
+    file.all(FIRST_READY, params, read_candidate)
+}
+
+/// The first task of a queue that a worker can take and that was lost this often or more; at least
+/// once.
+pub(crate) fn first_suspect(
+    file: File<'_, '_>,
+    queue: &Queue,
+    worker_no: i64,
+    losses_min: u32,
+) -> Rows<Option<Candidate>> {
+    let params = params![queue.as_str(), worker_no, losses_min, 1];
+    file.first(FIRST_SUSPECTS, params, read_candidate)
+}
+
+/// Whether anything waits in a queue of a worker, whichever worker may take it.
+pub(crate) fn any_ready(file: File<'_, '_>, worker_no: i64) -> Rows<bool> {
+    Ok(file.first(ANY_READY, [worker_no], |_| Ok(()))?.is_some())
+}
+
+/// Gives the tasks of a queue from one key down to another, until the reader has what it looks for.
+pub(crate) fn each_ready_below(
+    file: File<'_, '_>,
+    queue: &Queue,
+    from: OrderKey,
+    down_to: OrderKey,
+    mut read: impl FnMut(OrderKey, Position) -> bool,
+) -> Rows<()> {
+    file.each(READY_BELOW, params![queue.as_str(), int(from.0), int(down_to.0)], |row| {
+        let row = Cells::of(row);
+        Ok(read(OrderKey(row.unsigned(0)?), Position(row.unsigned(1)?)))
+    })
+}
+
+fn read_task_name(row: &Row<'_>) -> Rows<(RunKey, Node)> {
+    let row = Cells::of(row);
+    Ok((row.run_key(0)?, row.node(1)?))
+}
+
+/// The ready tasks that no worker serves, in the order of their arrival.
+pub(crate) fn unserved_ready(file: File<'_, '_>) -> Rows<Vec<(RunKey, Node)>> {
+    file.all(UNSERVED_READY, [], read_task_name)
+}
+
+/// The ready tasks of a tenant that arrived last, those first.
+pub(crate) fn youngest_ready(
+    file: File<'_, '_>,
+    tenant_no: u32,
+    tasks_max: u32,
+) -> Rows<Vec<(RunKey, Node)>> {
+    file.all(YOUNGEST_READY, [tenant_no, tasks_max], read_task_name)
+}
+
+fn read_position(row: &Row<'_>) -> Rows<Position> {
+    Cells::of(row).unsigned(0).map(Position)
+}
+
+/// The last position of a tenant in a queue.
+pub(crate) fn position(
+    file: File<'_, '_>,
+    tenant_no: u32,
+    queue: &Queue,
+) -> Rows<Option<Position>> {
+    file.first(READ_POSITION, params![tenant_no, queue.as_str()], read_position)
+}
+
+pub(crate) fn set_position(
+    file: File<'_, '_>,
+    tenant_no: u32,
+    queue: &Queue,
+    last: Position,
+) -> Rows<()> {
+    file.run(SET_POSITION, params![tenant_no, queue.as_str(), int(last.0)]).map(drop)
+}
+
+/// The greatest position that was taken from a queue.
+pub(crate) fn frontier(file: File<'_, '_>, queue: &Queue) -> Rows<Option<Position>> {
+    file.first(READ_FRONTIER, [queue.as_str()], read_position)
+}
+
+pub(crate) fn set_frontier(file: File<'_, '_>, queue: &Queue, frontier: Position) -> Rows<()> {
+    file.run(SET_FRONTIER, params![queue.as_str(), int(frontier.0)]).map(drop)
+}
+
+/// Where every queued task waits.
+pub(crate) fn all_places(file: File<'_, '_>) -> Rows<Vec<((RunKey, Node), TaskPlace)>> {
+    const fn at(column: &str) -> usize {
+        PLACE.index(column)
+    }
+    file.all(DUMP_PLACES, [], |row| {
+        let row = Cells::of(row);
+        let kind: String = row.get(const { at("kind") })?;
+        let order = OrderKey(row.unsigned(const { at("order_key") })?);
+        let place = match kind.as_str() {
+            "ready" => TaskPlace::Ready(row.name(const { at("queue") })?, order),
+            "throttled" => TaskPlace::Throttled,
+            "parked" => TaskPlace::Parked,
+            _ => return Err(corrupt("a place is of a kind that is unknown")),
+        };
+        let task = (row.run_key(PLACE.columns.len())?, row.node(const { at("node") })?);
+        Ok((task, place))
+    })
+}

@@ -1,0 +1,182 @@
+//! What is written is what is read, column by column: the order of parameters follows that of the
+//! columns.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use stepwell_core::failure::{Failure, FailureKind};
+use stepwell_core::fair::{OrderKey, Position};
+use stepwell_core::id::{DefinitionId, Node, Queue, RunId, RunKey, Tenant, Token, WorkerId};
+use stepwell_core::run::{
+    AttemptRow, AttemptState, Claim, EventKind, EventRow, Phase, RetryPlan, RunFailure, RunRow,
+    RunStatus, TaskRow,
+};
+use stepwell_core::time::Timestamp;
+
+use super::task::{Place, TaskWrite};
+use super::{TABLES, attempt, event, run, task, tenant, worker};
+use crate::outbound::sqlite::file::{File, Statements};
+use crate::outbound::sqlite::schema::migrate;
+use crate::ports::{Payload, TrafficCounter};
+
+/// Works on an empty file that has a tenant and a worker, both of number 1.
+fn on_file(work: impl FnOnce(File<'_, '_>)) {
+    let mut connection = Connection::open_in_memory().unwrap();
+    migrate(&mut connection, Timestamp::EPOCH).unwrap();
+    let worker =
+        "insert into worker (no, id, lease_micros, seen_at, state) values (1, 'w', 1, 1, 0)";
+    connection.execute(worker, []).unwrap();
+    connection.pragma_update(None, "foreign_keys", false).unwrap();
+    let statements = Statements::of(&connection, TABLES);
+    let file = File { statements: &statements, traffic: &TrafficCounter::default() };
+    tenant::insert(file, 1, &Tenant::new("t").unwrap()).unwrap();
+    let lease = Duration::from_secs(1);
+    let no = worker::register(file, &claim().worker, lease, Timestamp::EPOCH, "").unwrap();
+    assert_eq!(no, 1);
+    work(file);
+}
+
+fn failure() -> Failure {
+    Failure::new(FailureKind::Error, "E", "no")
+}
+
+fn fresh_run() -> RunRow {
+    RunRow {
+        key: RunKey(77),
+        tenant: Tenant::new("t").unwrap(),
+        id: RunId::new("r").unwrap(),
+        definition: DefinitionId(3),
+        status: RunStatus::Ending,
+        n_open: 4,
+        n_failed: 5,
+        n_cancelled: 6,
+        cancelled: true,
+        failure: None,
+        next_event: 8,
+        end_event: None,
+        started_at: Timestamp::from_micros(9),
+        ended_at: None,
+    }
+}
+
+#[test]
+fn a_run_is_read_as_it_was_written() {
+    on_file(|file| {
+        let input = Payload { codec: "json".into(), bytes: (*b"1").into() };
+        let no = run::insert(file, &fresh_run(), 1, &[7; 32], Some(&input)).unwrap().unwrap();
+        let stored = run::load(file, RunKey(77)).unwrap().unwrap();
+        assert_eq!((stored.no, stored.tenant_no, stored.input_digest), (no, 1, [7; 32]));
+        assert_eq!(stored.row, fresh_run());
+        let given = run::given(file, RunKey(77)).unwrap().unwrap();
+        assert_eq!((given.definition, given.input), (DefinitionId(3), Some(input)));
+        let failed = RunFailure { node: Node(1), step: "a".into(), attempt: 2, failure: failure() };
+        let ended = RunRow {
+            status: RunStatus::Failed,
+            n_open: 0,
+            n_failed: 15,
+            n_cancelled: 16,
+            cancelled: false,
+            failure: Some(Box::new(failed)),
+            next_event: 18,
+            end_event: Some(17),
+            ended_at: Some(Timestamp::from_micros(19)),
+            ..fresh_run()
+        };
+        run::update(file, no, &ended).unwrap();
+        assert_eq!(run::load(file, RunKey(77)).unwrap().unwrap().row, ended);
+    });
+}
+
+fn row(phase: Phase) -> TaskRow {
+    TaskRow {
+        node: Node(2),
+        phase,
+        n_unmet: 0,
+        n_skipped: 3,
+        attempt: 4,
+        failures: 5,
+        losses: 6,
+        queued_logged: true,
+    }
+}
+
+fn claim() -> Claim {
+    Claim {
+        worker: WorkerId::new("w").unwrap(),
+        token: Token(7),
+        queued_at: Timestamp::from_micros(8),
+        started_at: Timestamp::from_micros(9),
+    }
+}
+
+#[test]
+fn a_task_is_read_as_it_was_written() {
+    on_file(|file| {
+        let run_no = run::insert(file, &fresh_run(), 1, &[0; 32], None).unwrap().unwrap();
+        let place = Place {
+            queue: Queue::default_queue(),
+            order: OrderKey(21),
+            number: 22,
+            position: Position(23),
+            definition: DefinitionId(24),
+        };
+        let since = Timestamp::from_micros(11);
+        let ready = row(Phase::Queued { since, due: None });
+        let (node, place) = (ready.node, Some(&place));
+        let write = TaskWrite { run_no, row: &ready, place, worker_no: None };
+        assert_eq!(write.insert(file).unwrap(), 1);
+        let expected = Some((ready.clone(), place.cloned()));
+        assert_eq!(task::load(file, run_no, node).unwrap(), expected);
+        let (_, found) = task::load_ready(file, RunKey(77), node).unwrap().unwrap();
+        assert_eq!(Some(found), expected);
+
+        let (due, until) = (Some(Timestamp::from_micros(12)), Timestamp::from_micros(13));
+        let delayed = Phase::Queued { since, due };
+        for phase in [Phase::Running(claim()), delayed, Phase::Sleeping { until }, Phase::Skipped] {
+            let worker_no = matches!(phase, Phase::Running(_)).then_some(1);
+            let row = row(phase);
+            let write = TaskWrite { run_no, row: &row, place: None, worker_no };
+            assert_eq!(write.update(file).unwrap(), 1);
+            assert_eq!(task::load(file, run_no, node).unwrap(), Some((row.clone(), None)));
+            let mut moved = row.clone();
+            (moved.n_skipped, moved.attempt, moved.failures) = (14, 15, 16);
+            moved.queued_logged = false;
+            let write = TaskWrite { row: &moved, ..write };
+            assert_eq!(write.move_on(file).unwrap(), 1);
+            assert_eq!(task::load(file, run_no, node).unwrap(), Some((moved, None)));
+        }
+    });
+}
+
+#[test]
+fn attempts_and_events_are_read_as_they_were_written() {
+    on_file(|file| {
+        let run_no = run::insert(file, &fresh_run(), 1, &[0; 32], None).unwrap().unwrap();
+        let due = Timestamp::from_micros(14);
+        let failed = AttemptRow {
+            node: Node(2),
+            attempt: 3,
+            state: AttemptState::Failed,
+            claim: claim(),
+            ended_at: Timestamp::from_micros(10),
+            first_event: 11,
+            with_queued: true,
+            failure: Some(failure()),
+            retry: Some(RetryPlan { count: 12, delay: Duration::from_secs(13), due }),
+            notes: [("k".to_owned(), "v".to_owned())].into(),
+        };
+        attempt::insert(file, run_no, 1, &failed).unwrap();
+        assert_eq!(attempt::of_run(file, RunKey(77)).unwrap(), std::slice::from_ref(&failed));
+        assert_eq!(attempt::all(file).unwrap(), [(RunKey(77), failed)]);
+        let queued = EventRow {
+            number: 5,
+            at: Timestamp::from_micros(6),
+            node: Some(Node(7)),
+            attempt: 8,
+            kind: EventKind::Queued,
+        };
+        event::insert(file, run_no, &queued).unwrap();
+        assert_eq!(event::of_run(file, RunKey(77)).unwrap(), std::slice::from_ref(&queued));
+        assert_eq!(event::all(file).unwrap(), [(RunKey(77), queued)]);
+    });
+}

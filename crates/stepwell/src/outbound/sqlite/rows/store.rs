@@ -1,0 +1,90 @@
+//! The file as a whole: its version and its one row of counters.
+
+use rusqlite::params;
+use stepwell_core::time::Timestamp;
+
+use super::cells::{Cells, Rows, int};
+use crate::outbound::sql::{Column, Table, named};
+use crate::outbound::sqlite::file::{File, corrupt};
+use crate::ports::TenantSettings;
+
+const SQL: &str = include_str!("../sql/store.sql");
+const DATA_VERSION: &str = named(SQL, "data_version");
+const READ_COUNTERS: &str = named(SQL, "read_counters");
+const READ_N_WAKES: &str = named(SQL, "read_n_wakes");
+const SET_COUNTERS: &str = named(SQL, "set_counters");
+const SET_DEFAULTS: &str = named(SQL, "set_defaults");
+
+pub(super) const COUNTER: Table = Table {
+    name: "counter",
+    columns: &[
+        Column::changed("last_number", "integer"),
+        Column::changed("n_claims", "integer"),
+        Column::changed("last_epoch", "integer"),
+        Column::changed("now", "integer"),
+        Column::changed("n_told", "integer"),
+        Column::kept("default_weight", "integer"),
+        Column::kept("default_tasks_max", "integer"),
+    ],
+};
+
+const fn at(column: &str) -> usize {
+    COUNTER.index(column)
+}
+
+/// The one row of counters, with what holds for tenants without settings of their own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counters {
+    pub(crate) last_number: u64,
+    pub(crate) n_claims: u64,
+    pub(crate) last_epoch: u64,
+    /// The latest time of a transaction.
+    pub(crate) now: Timestamp,
+    /// How many commits woke other processes.
+    pub(crate) n_wakes: u64,
+    pub(crate) defaults: TenantSettings,
+}
+
+pub(crate) fn counters(file: File<'_, '_>) -> Rows<Counters> {
+    let found = file.first(READ_COUNTERS, [], |row| {
+        let row = Cells::of(row);
+        let weight = row.count(const { at("default_weight") })?;
+        let tasks_max = row.get(const { at("default_tasks_max") })?;
+        Ok(Counters {
+            last_number: row.unsigned(const { at("last_number") })?,
+            n_claims: row.unsigned(const { at("n_claims") })?,
+            last_epoch: row.unsigned(const { at("last_epoch") })?,
+            now: row.time(const { at("now") })?,
+            n_wakes: row.unsigned(const { at("n_told") })?,
+            defaults: TenantSettings { weight, tasks_max },
+        })
+    })?;
+    found.ok_or_else(|| corrupt("the counters are missing"))
+}
+
+/// Writes all but the defaults.
+pub(crate) fn set_counters(file: File<'_, '_>, counters: &Counters) -> Rows<()> {
+    let row = [
+        int(counters.last_number),
+        int(counters.n_claims),
+        int(counters.last_epoch),
+        counters.now.as_micros(),
+        int(counters.n_wakes),
+    ];
+    file.run(SET_COUNTERS, row).map(drop)
+}
+
+/// Writes what holds for tenants without settings of their own.
+pub(crate) fn set_defaults(file: File<'_, '_>, defaults: TenantSettings) -> Rows<()> {
+    file.run(SET_DEFAULTS, params![defaults.weight, defaults.tasks_max]).map(drop)
+}
+
+/// How many commits woke other processes.
+pub(crate) fn n_wakes(file: File<'_, '_>) -> Rows<Option<i64>> {
+    file.first(READ_N_WAKES, [], |row| Cells::of(row).get(0))
+}
+
+/// Changes whenever another connection has committed.
+pub(crate) fn data_version(file: File<'_, '_>) -> Rows<Option<i64>> {
+    file.first(DATA_VERSION, [], |row| Cells::of(row).get(0))
+}

@@ -1,0 +1,66 @@
+//! Timers of tasks.
+
+use rusqlite::params;
+use stepwell_core::id::{Node, RunKey};
+use stepwell_core::time::Timestamp;
+
+use super::cells::{Cells, Rows, int};
+use crate::outbound::sql::{Column, Table, named};
+use crate::outbound::sqlite::file::File;
+
+const SQL: &str = include_str!("../sql/timer.sql");
+const DELETE_TIMER: &str = named(SQL, "delete_timer");
+const DUE_TIMERS: &str = named(SQL, "due_timers");
+const DUMP_TIMERS: &str = named(SQL, "dump_timers");
+const INSERT_TIMER: &str = named(SQL, "insert_timer");
+const NEXT_TIMER: &str = named(SQL, "next_timer");
+
+pub(super) const TIMER: Table = Table {
+    name: "timer",
+    columns: &[
+        Column::key("due_at", "integer"),
+        Column::key("number", "integer"),
+        Column::kept("run", "integer"),
+        Column::kept("node", "integer"),
+    ],
+};
+
+pub(crate) fn insert(
+    file: File<'_, '_>,
+    due_at: Timestamp,
+    number: u64,
+    run_no: i64,
+    node: Node,
+) -> Rows<()> {
+    let row = params![due_at.as_micros(), int(number), run_no, node.0];
+    file.run(INSERT_TIMER, row).map(drop)
+}
+
+pub(crate) fn delete(file: File<'_, '_>, run_no: i64, node: Node) -> Rows<()> {
+    file.run(DELETE_TIMER, params![run_no, node.0]).map(drop)
+}
+
+/// The tasks whose timers are due, earliest first.
+pub(crate) fn due(
+    file: File<'_, '_>,
+    now: Timestamp,
+    timers_max: usize,
+) -> Rows<Vec<(RunKey, Node)>> {
+    let n = i64::try_from(timers_max).unwrap_or(i64::MAX);
+    file.all(DUE_TIMERS, params![now.as_micros(), n], |row| {
+        let row = Cells::of(row);
+        Ok((row.run_key(0)?, row.node(1)?))
+    })
+}
+
+/// When the next timer is due.
+pub(crate) fn next_due(file: File<'_, '_>) -> Rows<Option<Timestamp>> {
+    file.first(NEXT_TIMER, [], |row| Cells::of(row).time(0))
+}
+
+pub(crate) fn all(file: File<'_, '_>) -> Rows<Vec<((RunKey, Node), Timestamp)>> {
+    file.all(DUMP_TIMERS, [], |row| {
+        let row = Cells::of(row);
+        Ok(((row.run_key(0)?, row.node(1)?), row.time(2)?))
+    })
+}

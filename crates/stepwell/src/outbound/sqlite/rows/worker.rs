@@ -1,0 +1,156 @@
+//! Workers, their queues and what they serve. Other rows name a worker by a number.
+
+use std::time::Duration;
+
+use rusqlite::{Row, params};
+use stepwell_core::id::{DefinitionId, Queue, WorkerId};
+use stepwell_core::time::Timestamp;
+
+use super::cells::{Cells, Rows};
+use crate::outbound::sql::named;
+use crate::outbound::sqlite::file::File;
+
+const SQL: &str = include_str!("../sql/worker.sql");
+const BEAT: &str = named(SQL, "beat");
+const DELETE_QUEUES: &str = named(SQL, "delete_queues");
+const DELETE_SERVICES: &str = named(SQL, "delete_services");
+const FIND_WORKER: &str = named(SQL, "find_worker");
+const INSERT_QUEUE: &str = named(SQL, "insert_queue");
+const INSERT_SERVICE: &str = named(SQL, "insert_service");
+const IS_SERVED: &str = named(SQL, "is_served");
+const MARK_WORKER_DEAD: &str = named(SQL, "mark_worker_dead");
+const MARK_WORKER_GONE: &str = named(SQL, "mark_worker_gone");
+const READ_LIVES: &str = named(SQL, "read_lives");
+const READ_QUEUES: &str = named(SQL, "read_queues");
+const READ_SERVICES: &str = named(SQL, "read_services");
+const READ_WORKER_NO: &str = named(SQL, "read_worker_no");
+const READ_WORKERS: &str = named(SQL, "read_workers");
+const SET_NEXT_TURN: &str = named(SQL, "set_next_turn");
+const UPSERT_WORKER: &str = named(SQL, "upsert_worker");
+
+fn number(row: &Row<'_>) -> Rows<i64> {
+    Cells::of(row).get(0)
+}
+
+/// Registers a worker, or registers it anew, and gives its number.
+pub(crate) fn register(
+    file: File<'_, '_>,
+    worker: &WorkerId,
+    lease: Duration,
+    seen_at: Timestamp,
+    process_lock: &str,
+) -> Rows<i64> {
+    let lease = i64::try_from(lease.as_micros()).unwrap_or(i64::MAX);
+    let row = params![worker.as_str(), lease, seen_at.as_micros(), process_lock];
+    Ok(file.first(UPSERT_WORKER, row, number)?.unwrap_or_default())
+}
+
+/// Renews the lease of a live worker and gives its number.
+pub(crate) fn beat(file: File<'_, '_>, worker: &WorkerId, now: Timestamp) -> Rows<Option<i64>> {
+    file.first(BEAT, params![worker.as_str(), now.as_micros()], number)
+}
+
+/// A live worker went by itself. Gives its number.
+pub(crate) fn mark_gone(file: File<'_, '_>, worker: &WorkerId) -> Rows<Option<i64>> {
+    file.first(MARK_WORKER_GONE, [worker.as_str()], number)
+}
+
+/// A worker has nothing any more that could be taken from it.
+pub(crate) fn mark_dead(file: File<'_, '_>, worker_no: i64) -> Rows<()> {
+    file.run(MARK_WORKER_DEAD, [worker_no]).map(drop)
+}
+
+/// A live worker that asks for tasks.
+pub(crate) struct ServingWorker {
+    pub(crate) no: i64,
+    /// Which of its queues comes first.
+    pub(crate) next_turn: usize,
+}
+
+pub(crate) fn find(file: File<'_, '_>, worker: &WorkerId) -> Rows<Option<ServingWorker>> {
+    file.first(FIND_WORKER, [worker.as_str()], |row| {
+        let row = Cells::of(row);
+        let next_turn = usize::try_from(row.unsigned(1)?).unwrap_or_default();
+        Ok(ServingWorker { no: row.get(0)?, next_turn })
+    })
+}
+
+pub(crate) fn set_next_turn(file: File<'_, '_>, worker_no: i64, next_turn: usize) -> Rows<()> {
+    let next_turn = i64::try_from(next_turn).unwrap_or_default();
+    file.run(SET_NEXT_TURN, [worker_no, next_turn]).map(drop)
+}
+
+/// The number of a worker, alive or not.
+pub(crate) fn number_of(file: File<'_, '_>, worker: &WorkerId) -> Rows<Option<i64>> {
+    file.first(READ_WORKER_NO, [worker.as_str()], number)
+}
+
+/// The workers that are not dead.
+pub(crate) fn all(file: File<'_, '_>) -> Rows<Vec<(i64, WorkerId)>> {
+    file.all(READ_WORKERS, [], |row| Ok((number(row)?, Cells::of(row).name(1)?)))
+}
+
+/// What tells whether a worker lives that was not found dead.
+pub(crate) struct Life {
+    pub(crate) worker_no: i64,
+    /// It went by itself.
+    pub(crate) is_gone: bool,
+    /// Its lease has run out.
+    pub(crate) is_silent: bool,
+    /// The lock of its process.
+    pub(crate) process_lock: String,
+}
+
+pub(crate) fn lives(file: File<'_, '_>, now: Timestamp) -> Rows<Vec<Life>> {
+    file.all(READ_LIVES, [now.as_micros()], |row| {
+        let row = Cells::of(row);
+        Ok(Life {
+            worker_no: row.get(0)?,
+            is_gone: row.get(1)?,
+            is_silent: row.get(2)?,
+            process_lock: row.get(3)?,
+        })
+    })
+}
+
+/// Writes a queue of a worker.
+pub(crate) fn insert_queue(
+    file: File<'_, '_>,
+    worker_no: i64,
+    turn: i64,
+    queue: &Queue,
+) -> Rows<()> {
+    file.run(INSERT_QUEUE, params![worker_no, turn, queue.as_str()]).map(drop)
+}
+
+/// The queues of a worker, in turn.
+pub(crate) fn queues(file: File<'_, '_>, worker_no: i64) -> Rows<Vec<Queue>> {
+    file.all(READ_QUEUES, [worker_no], |row| Cells::of(row).name(0))
+}
+
+/// Writes that a worker serves a definition in a queue.
+pub(crate) fn insert_service(
+    file: File<'_, '_>,
+    worker_no: i64,
+    queue: &Queue,
+    definition: DefinitionId,
+) -> Rows<()> {
+    file.run(INSERT_SERVICE, params![worker_no, queue.as_str(), definition.0]).map(drop)
+}
+
+/// The definitions that a worker serves.
+pub(crate) fn services(file: File<'_, '_>, worker_no: i64) -> Rows<Vec<DefinitionId>> {
+    file.all(READ_SERVICES, [worker_no], |row| Cells::of(row).count(0).map(DefinitionId))
+}
+
+/// Whether any worker serves a definition in a queue.
+pub(crate) fn is_served(file: File<'_, '_>, queue: &Queue, definition: DefinitionId) -> Rows<bool> {
+    let found = file.first(IS_SERVED, params![queue.as_str(), definition.0], |_| Ok(()))?;
+    Ok(found.is_some())
+}
+
+/// A worker serves nothing any more.
+pub(crate) fn delete_services(file: File<'_, '_>, worker_no: i64) -> Rows<()> {
+    file.run(DELETE_SERVICES, [worker_no])?;
+    file.run(DELETE_QUEUES, [worker_no]).map(drop)
+}

@@ -1,0 +1,82 @@
+//! Bringing a file's tables up to date: forward only, in one transaction, never past what this
+//! program knows.
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use stepwell_core::code::Code;
+use stepwell_core::time::Timestamp;
+
+use crate::outbound::sqlite::file::corrupt;
+use crate::ports::StoreError;
+
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_views.sql")];
+
+/// The version this program works on.
+pub(crate) fn version_known() -> usize {
+    MIGRATIONS.len()
+}
+
+/// Applies the migrations a file lacks.
+///
+/// # Errors
+/// When the file is of a newer version, or is no file of ours.
+pub(crate) fn migrate(connection: &mut Connection, now: Timestamp) -> Result<(), StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let known = version_known();
+    let applied = applied(&transaction)?;
+    if applied > known {
+        let message = format!(
+            "the file has schema version {applied}, this program knows {known}; use a newer \
+             program"
+        );
+        return Err(StoreError::Refused { code: Code::NewerSchema, message });
+    }
+    for (ix, migration) in MIGRATIONS.iter().enumerate().skip(applied) {
+        transaction.execute_batch(migration)?;
+        let version = i64::try_from(ix + 1).unwrap_or(i64::MAX);
+        transaction.execute(
+            "insert into stepwell_migration (version, applied_at) values (?1, ?2)",
+            [version, now.as_micros()],
+        )?;
+    }
+    transaction.commit()?;
+    Ok(())
+}
+
+fn applied(connection: &Connection) -> Result<usize, StoreError> {
+    let is_table = "select 1 from sqlite_master where type = 'table' and name = ?1";
+    let is_ours =
+        connection.query_row(is_table, ["stepwell_migration"], |_| Ok(())).optional()?.is_some();
+    if !is_ours {
+        return Ok(0);
+    }
+    let max = "select coalesce(max(version), 0) from stepwell_migration";
+    let version: i64 = connection.query_row(max, [], |row| row.get(0))?;
+    usize::try_from(version).map_err(|_| corrupt("the schema version is negative"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn migrated() -> Connection {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, Timestamp::EPOCH).unwrap();
+        connection
+    }
+
+    #[test]
+    fn migrating_twice_changes_nothing() {
+        let mut connection = migrated();
+        migrate(&mut connection, Timestamp::EPOCH).unwrap();
+        assert_eq!(applied(&connection).unwrap(), MIGRATIONS.len());
+    }
+
+    #[test]
+    fn a_newer_schema_is_refused() {
+        let mut connection = migrated();
+        connection.execute("insert into stepwell_migration values (99, 0)", []).unwrap();
+        let refused = migrate(&mut connection, Timestamp::EPOCH).unwrap_err();
+        assert!(refused.to_string().contains("newer program"), "{refused}");
+    }
+}

@@ -1,0 +1,98 @@
+-- Where queued tasks wait: in a queue (columns of task), behind their tenant's limit, or for a
+-- worker that serves them. And what the places in queues depend on: positions and frontiers.
+
+-- name: first_ready
+-- The cross join keeps the index task_ready outside, in fair order: it has all that is looked at.
+select {candidate_names}, run.key
+from task cross join run on run.no = task.run
+where queue = ?1
+    and task.definition in (select definition from serve where worker = ?2)
+    and losses >= ?3 and losses < ?4
+order by order_key, number
+limit ?5
+
+-- name: first_suspects
+-- By the index task_lost: by task_ready, a queue without suspects would be read to its end.
+select {candidate_names}, run.key
+from task indexed by task_lost cross join run on run.no = task.run
+where queue = ?1 and losses > 0
+    and task.definition in (select definition from serve where worker = ?2)
+    and losses >= ?3
+order by order_key, number
+limit ?4
+
+-- name: any_ready
+-- Whoever may take it: a worker that something waits for is not idle.
+select 1 from worker_queue
+where worker = ?1 and exists (select 1 from task where task.queue = worker_queue.queue)
+limit 1
+
+-- name: ready_below
+-- Last first; the caller stops at the first task it looks for.
+select order_key, position from task
+where queue = ?1 and order_key <= ?2 and order_key >= ?3
+order by order_key desc, number desc
+
+-- name: unserved_ready
+-- It reads all ready tasks, but only when a worker comes or goes.
+select run.key, node from task join run on run.no = task.run
+where queue is not null and not exists (
+    select 1 from serve where serve.queue = task.queue and serve.definition = task.definition)
+order by number
+
+-- name: youngest_ready
+-- It reads all ready tasks, but only when a limit is lowered.
+select run.key, task.node from task join run on run.no = task.run
+where task.queue is not null and run.group_id = ?1
+order by task.number desc
+limit ?2
+
+-- name: insert_throttled
+insert into throttled ({throttled_names}) values ({throttled_values})
+
+-- name: next_throttled
+delete from throttled
+where group_id = ?1 and number = (select min(number) from throttled where group_id = ?1)
+returning {throttled_names}, (select key from run where run.no = throttled.run)
+
+-- name: delete_throttled
+delete from throttled where run = ?1 and node = ?2
+
+-- name: count_throttled
+select count(*) from throttled where group_id = ?1
+
+-- name: insert_parked
+insert into parked ({parked_names}) values ({parked_values})
+
+-- name: unpark
+delete from parked
+where (queue, definition) in (select queue, definition from serve)
+returning {parked_names}, (select key from run where run.no = parked.run)
+
+-- name: delete_parked
+delete from parked where run = ?1 and node = ?2
+
+-- name: count_parked
+select count(*) from parked where group_id = ?1
+
+-- name: read_position
+select last from standing where group_id = ?1 and queue = ?2
+
+-- name: set_position
+insert into standing (group_id, queue, last) values (?1, ?2, ?3)
+on conflict (group_id, queue) do update set last = excluded.last
+
+-- name: read_frontier
+select position from frontier where queue = ?1
+
+-- name: set_frontier
+insert into frontier (queue, position) values (?1, ?2)
+on conflict (queue) do update set position = excluded.position
+
+-- name: dump_places
+with place ({place_names}) as (
+    select run, node, 'ready', queue, order_key from task where queue is not null
+    union all select run, node, 'throttled', queue, 0 from throttled
+    union all select run, node, 'parked', queue, 0 from parked
+)
+select {place}, run.key from place join run on run.no = place.run

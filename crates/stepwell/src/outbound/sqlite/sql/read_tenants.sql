@@ -1,5 +1,0 @@
--- read_tenants: all tenants.
--- Safe: read only.
--- Index: primary key of tenant.
-select group_id, name, has_own, weight, tasks_max, n_ready,
-    n_running from tenant order by group_id

@@ -1,0 +1,38 @@
+-- Runs. What reads one gives its columns and then the name of its tenant.
+
+-- name: insert_run
+insert into run ({run_names}, input_codec, input) values ({run_values}, ?, ?)
+on conflict do nothing
+
+-- name: advance_run
+-- A run that goes on changes in these two columns only, mostly.
+update run set n_open = ?2, next_event = ?3 where no = ?1
+
+-- name: update_run
+update run set {run_updates} where no = ?1
+
+-- name: read_run
+select {run}, tenant.name from run join tenant using (group_id) where key = ?1
+
+-- name: find_run
+select {run}, tenant.name from tenant join run using (group_id)
+where tenant.name = ?1 and run.id = ?2
+
+-- name: list_runs
+select {run}, tenant.name
+from run join tenant using (group_id) join definition on definition.id = run.definition
+where key < ?1
+    and (?2 is null or tenant.name = ?2)
+    and (?3 is null or definition.workflow = ?3)
+    and (?4 is null or status = ?4)
+order by key desc
+limit ?5
+
+-- name: read_ended
+select status from run where key = ?1 and status >= {run.COMPLETED}
+
+-- name: read_given
+select {given_names} from run where key = ?1
+
+-- name: dump_runs
+select {run}, tenant.name from run join tenant using (group_id) order by key

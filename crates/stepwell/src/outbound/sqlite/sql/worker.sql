@@ -1,0 +1,54 @@
+-- Workers, their queues and what they serve.
+
+-- name: upsert_worker
+insert into worker (id, lease_micros, seen_at, state, seat) values (?1, ?2, ?3, {worker.ALIVE}, ?4)
+on conflict (id) do update set lease_micros = excluded.lease_micros, seen_at = excluded.seen_at,
+    state = {worker.ALIVE}, next_turn = 0, seat = excluded.seat
+returning no
+
+-- name: beat
+update worker set seen_at = ?2 where id = ?1 and state = {worker.ALIVE} returning no
+
+-- name: mark_worker_gone
+update worker set state = {worker.GONE} where id = ?1 and state = {worker.ALIVE} returning no
+
+-- name: mark_worker_dead
+update worker set state = {worker.DEAD} where no = ?1
+
+-- name: find_worker
+select no, next_turn from worker where id = ?1 and state = {worker.ALIVE}
+
+-- name: read_worker_no
+select no from worker where id = ?1
+
+-- name: read_workers
+select no, id from worker where state < {worker.DEAD}
+
+-- name: read_lives
+select no, state = {worker.GONE}, seen_at + lease_micros < ?1, seat from worker
+where state < {worker.DEAD}
+order by no
+
+-- name: set_next_turn
+update worker set next_turn = ?2 where no = ?1
+
+-- name: insert_queue
+insert into worker_queue (worker, turn, queue) values (?1, ?2, ?3)
+
+-- name: read_queues
+select queue from worker_queue where worker = ?1 order by turn
+
+-- name: delete_queues
+delete from worker_queue where worker = ?1
+
+-- name: insert_service
+insert or ignore into serve (worker, queue, definition) values (?1, ?2, ?3)
+
+-- name: read_services
+select distinct definition from serve where worker = ?1
+
+-- name: is_served
+select 1 from serve where queue = ?1 and definition = ?2 limit 1
+
+-- name: delete_services
+delete from serve where worker = ?1

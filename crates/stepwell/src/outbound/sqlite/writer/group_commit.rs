@@ -1,0 +1,155 @@
+//! The thread that writes.
+//!
+//! It takes everything that waits into one transaction: a savepoint per call, one durable commit,
+//! then the answers. While it commits, the next group gathers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc::Receiver;
+
+use rusqlite::Connection;
+
+use super::call::WaitingCall;
+use super::{Calls, Transaction, TransactionParts, spawn};
+use crate::outbound::sqlite::cache::RowCache;
+use crate::outbound::sqlite::file::{BUSY_TIMEOUT, File, Scope, Statements, SyncMode, WalFile};
+use crate::outbound::sqlite::rows::{self, int};
+use crate::ports::{Hint, HintSender, StoreError};
+
+/// Most calls in one transaction.
+const GROUP_MAX: usize = 256;
+
+/// What the writing thread works with besides its connection.
+pub(crate) struct WriterParts {
+    pub(crate) parts: TransactionParts,
+    pub(crate) hints: HintSender,
+    /// How many commits woke other processes, as far as this one knows.
+    pub(crate) n_wakes: Arc<AtomicI64>,
+    pub(crate) sync_mode: SyncMode,
+    pub(crate) wal: WalFile,
+}
+
+/// Starts the one thread that writes.
+pub(crate) fn start_writer(connection: Connection, parts: WriterParts) -> std::io::Result<Calls> {
+    let (sender, calls) = Calls::channel();
+    spawn("stepwell-sqlite-writer", move || write_loop(&connection, parts, &calls))?;
+    Ok(sender)
+}
+
+fn write_loop(
+    connection: &Connection,
+    mut parts: WriterParts,
+    calls: &Receiver<Box<dyn WaitingCall>>,
+) {
+    let statements = Statements::of(connection, rows::TABLES);
+    while let Ok(first) = calls.recv() {
+        let mut group = vec![first];
+        group.extend(calls.try_iter().take(GROUP_MAX - 1));
+        let durable = commit_group(&statements, &mut parts, &mut group);
+        if let Ok(earned) = &durable {
+            for hint in earned {
+                parts.hints.give(*hint);
+            }
+        }
+        let durable = durable.map(drop);
+        for call in group {
+            call.answer(durable.clone());
+        }
+        parts.wal.keep_in_bounds(connection, BUSY_TIMEOUT);
+    }
+}
+
+/// Runs a group of calls in one durable transaction. An error answers all of them: nothing is
+/// acknowledged that is not on disk.
+fn commit_group(
+    statements: &Statements<'_>,
+    writer: &mut WriterParts,
+    group: &mut [Box<dyn WaitingCall>],
+) -> Result<Vec<Hint>, StoreError> {
+    writer.parts.traffic.transaction();
+    let must_last = group.iter().any(|call| call.must_last());
+    writer.sync_mode.wait_at_commit(statements.connection, must_last)?;
+    let committed = try_commit(statements, writer, group);
+    match committed {
+        Ok(_) => writer.parts.cache.trim(),
+        // What it says may not be in the file.
+        Err(_) => writer.parts.cache = RowCache::default(),
+    }
+    committed
+}
+
+fn try_commit(
+    statements: &Statements<'_>,
+    writer: &mut WriterParts,
+    group: &mut [Box<dyn WaitingCall>],
+) -> Result<Vec<Hint>, StoreError> {
+    let parts = &mut writer.parts;
+    let now = parts.clock.now();
+    let scope = Scope::write(statements)?;
+    let file = File { statements, traffic: &parts.traffic };
+    let n_changes = statements.connection.total_changes();
+    parts.cache.renew(file)?;
+    let counters = parts.cache.counters();
+    counters.now = counters.now.max(now);
+    // What woke others until now would look like our own wakes once we have counted more.
+    let n_wakes_before = int(counters.n_wakes);
+    let mut transaction = Transaction {
+        file,
+        now: counters.now,
+        cache: &mut parts.cache,
+        definitions: &parts.definitions,
+        locks: &parts.locks,
+        offered: None,
+        earned_hints: Vec::new(),
+    };
+    if let [call] = group {
+        if !run_whole(call.as_mut(), &mut transaction) {
+            // Nothing else is in this transaction: it is undone as a whole.
+            transaction.cache.fall_back(None);
+            return Ok(Vec::new());
+        }
+    } else {
+        for call in group.iter_mut() {
+            run_in_savepoint(call.as_mut(), &mut transaction)?;
+        }
+    }
+    let mut earned = transaction.earned_hints;
+    if statements.connection.total_changes() == n_changes {
+        // Nothing was written, so there is nothing to make durable and no time to keep.
+        return Ok(earned);
+    }
+    let counters = parts.cache.counters();
+    counters.n_wakes += u64::from(!earned.is_empty());
+    let n_wakes = int(counters.n_wakes);
+    rows::store::set_counters(file, counters)?;
+    scope.commit()?;
+    // Our own wakes are no news from another process; those before them are.
+    if writer.n_wakes.fetch_max(n_wakes, Ordering::AcqRel) < n_wakes_before {
+        earned = Hint::ALL.to_vec();
+    }
+    Ok(earned)
+}
+
+/// Runs a call and writes what it changed. Says whether its changes stand.
+fn run_whole(call: &mut dyn WaitingCall, transaction: &mut Transaction<'_, '_>) -> bool {
+    if !call.run(transaction) {
+        return false;
+    }
+    let written = transaction.cache.write(transaction.file);
+    written.map_err(|error| call.fail(error)).is_ok()
+}
+
+/// Runs a call such that it can be undone without the others of its group.
+fn run_in_savepoint(
+    call: &mut dyn WaitingCall,
+    transaction: &mut Transaction<'_, '_>,
+) -> Result<(), StoreError> {
+    let statements = transaction.file.statements;
+    let counters = transaction.cache.counters_now();
+    statements.control("savepoint call")?;
+    if !run_whole(call, transaction) {
+        statements.control("rollback to call")?;
+        transaction.cache.fall_back(counters);
+    }
+    statements.control("release call")
+}
