@@ -5,7 +5,10 @@ pub(crate) mod memory;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
-#[expect(dead_code, reason = "the stores move to it file by file")]
+#[cfg_attr(
+    not(feature = "postgres"),
+    expect(dead_code, reason = "SQLite keeps a file per statement")
+)]
 pub(crate) mod sql;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
