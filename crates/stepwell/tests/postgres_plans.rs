@@ -39,11 +39,11 @@ const READ_EVERYTHING: &[(&str, &str)] = &[
     ("dump_runs", "a dump is for checks"),
     ("dump_tasks", "a dump is for checks"),
     ("miscounted_claims", "a dump is for checks"),
-    ("passed_over", "a dump is for checks"),
+    ("ready_before_watermark", "a dump is for checks"),
     ("read_admitted", "a dump is for checks"),
     ("read_places", "a dump is for checks"),
     ("read_timers", "a dump is for checks"),
-    ("take_unserved", "only when a worker comes or goes; an index would cost every ready task"),
+    ("withdraw_unserved", "only when a worker comes or goes; an index would cost every ready task"),
 ];
 
 /// Statements that cannot be explained.

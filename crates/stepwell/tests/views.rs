@@ -195,7 +195,7 @@ async fn the_views_of_a_schema_show_what_goes_on() {
 async fn the_views_know_every_state_of_the_code() {
     use stepwell::core::run::{AttemptState, RunStatus, TaskState};
     let views = [
-        include_str!("../src/outbound/postgres/migrations/0002_views.sql"),
+        include_str!("../src/outbound/postgres/schema/migrations/0002_views.sql"),
         include_str!("../src/outbound/sqlite/schema/migrations/0002_views.sql"),
     ];
     let tasks = TaskState::ALL.iter().map(|state| (*state as u8, state.as_str(), "task.state"));

@@ -5,10 +5,6 @@ pub(crate) mod memory;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
-#[cfg_attr(
-    not(feature = "sqlite"),
-    expect(dead_code, reason = "PostgreSQL moves to it file by file")
-)]
 pub(crate) mod sql;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;

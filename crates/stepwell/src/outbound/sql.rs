@@ -31,6 +31,27 @@ pub(crate) const fn named(file: &'static str, name: &str) -> &'static str {
     panic!("no statement of this name")
 }
 
+/// How many statements stand in a file before the one of this name.
+///
+/// # Panics
+/// When the file has no such block; in a constant, that is an error of the compiler.
+#[cfg(feature = "postgres")]
+pub(crate) const fn number_of(file: &'static str, name: &str) -> usize {
+    let bytes = file.as_bytes();
+    let (mut at, mut number) = (0, 0);
+    while at < bytes.len() {
+        if is_at(bytes, at, MARK) {
+            let end = at + MARK.len() + name.len();
+            if is_at(bytes, at + MARK.len(), name.as_bytes()) && is_at(bytes, end, b"\n") {
+                return number;
+            }
+            number += 1;
+        }
+        at = next_line(bytes, at);
+    }
+    panic!("no statement of this name")
+}
+
 const fn is_at(bytes: &[u8], at: usize, wanted: &[u8]) -> bool {
     let mut ix = 0;
     while ix < wanted.len() {
@@ -62,8 +83,8 @@ const fn next_block(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// Every statement of a file with its name, for tests that hold each against the schema.
-#[cfg(test)]
+/// Every statement of a file with its name, in order.
+#[cfg(any(test, feature = "postgres"))]
 pub(crate) fn blocks(file: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let mark = std::str::from_utf8(MARK).expect("the mark is text");
     let begins = file.match_indices(mark).map(move |(at, _)| &file[at + mark.len()..]);
@@ -78,19 +99,15 @@ pub(crate) fn blocks(file: &'static str) -> impl Iterator<Item = (&'static str, 
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     /// Its type in the database.
-    #[cfg_attr(
-        feature = "sqlite",
-        expect(dead_code, reason = "PostgreSQL casts arrays by it, and moves to it file by file")
-    )]
     pub(crate) kind: &'static str,
-    /// Whether a row is found by it.
+    /// Whether rows are found by it.
     pub(crate) is_key: bool,
     /// Whether a decision may change it after the row was inserted.
     pub(crate) is_changed: bool,
 }
 
 impl Column {
-    /// A column that rows are found by when they are updated.
+    /// A column by which rows are found; it keeps its value.
     pub(crate) const fn key(name: &'static str, kind: &'static str) -> Self {
         Self { name, kind, is_key: true, is_changed: false }
     }
@@ -118,6 +135,7 @@ impl Table {
     ///
     /// # Panics
     /// When there is no such column; in a constant, that is an error of the compiler.
+    #[cfg(any(test, feature = "sqlite"))]
     pub(crate) const fn index(&self, column: &str) -> usize {
         let mut ix = 0;
         while ix < self.columns.len() {
@@ -130,21 +148,29 @@ impl Table {
         panic!("no column of this name")
     }
 
-    /// What a word stands for, if it is about this table: `{run}` lists its columns,
-    /// `{run_names}` the same without the table's name, `{run_values}` a parameter for each,
-    /// `{run_updates}` sets those that change by parameters that follow those of the keys,
-    /// `{run_set}` sets them from a row `c`.
+    /// What a word stands for, if it is about this table.
+    ///
+    /// `{run}` lists its columns, `{run_names}` the same without the table's name. `{run_set}` sets
+    /// those that change from a row `c`, `{run_excluded}` from the row that could not be inserted,
+    /// `{run_updates}` by parameters that follow those of the key. `{run_values}` are parameters
+    /// with a value for each column, `{run_arrays}` with a list of values; `{run_change_names}` and
+    /// `{run_change_arrays}` are the same for the columns that change, after those of the key.
     fn word(&self, word: &str) -> Option<String> {
-        let list = |each: &dyn Fn(&Column) -> String, changed_only: bool| {
-            let columns = self.columns.iter().filter(|column| column.is_changed || !changed_only);
-            columns.map(each).collect::<Vec<_>>().join(", ")
-        };
+        let all = || self.columns.iter();
+        let changed = || all().filter(|column| column.is_changed);
+        let change = || all().filter(|column| column.is_key).chain(changed());
         match word.strip_prefix(self.name)? {
-            "" => Some(list(&|column| format!("{}.{}", self.name, column.name), false)),
-            "_names" => Some(list(&|column| column.name.to_owned(), false)),
-            "_values" => Some(list(&|_| "?".to_owned(), false)),
+            "" => Some(list(all(), |column| format!("{}.{}", self.name, column.name))),
+            "_names" => Some(list(all(), |column| column.name.to_owned())),
+            "_values" => Some(list(all(), |_| "?".to_owned())),
             "_updates" => Some(self.updates()),
-            "_set" => Some(list(&|column| format!("{0} = c.{0}", column.name), true)),
+            "_arrays" => Some(arrays(all())),
+            "_change_names" => Some(list(change(), |column| column.name.to_owned())),
+            "_change_arrays" => Some(arrays(change())),
+            "_set" => Some(list(changed(), |column| format!("{0} = c.{0}", column.name))),
+            "_excluded" => {
+                Some(list(changed(), |column| format!("{0} = excluded.{0}", column.name)))
+            }
             _ => None,
         }
     }
@@ -155,6 +181,16 @@ impl Table {
         let set = changed.zip(n_keys + 1..).map(|(column, n)| format!("{} = ?{n}", column.name));
         set.collect::<Vec<_>>().join(", ")
     }
+}
+
+fn list<'c>(columns: impl Iterator<Item = &'c Column>, each: impl Fn(&Column) -> String) -> String {
+    columns.map(each).collect::<Vec<_>>().join(", ")
+}
+
+/// A parameter for each column, with a list of values.
+pub(crate) fn arrays<'c>(columns: impl Iterator<Item = &'c Column>) -> String {
+    let array = |(ix, column): (usize, &Column)| format!("${}::{}[]", ix + 1, column.kind);
+    columns.enumerate().map(array).collect::<Vec<_>>().join(", ")
 }
 
 /// Fills in the words of a statement. What is in braces and is no word stays as it is.
@@ -225,6 +261,13 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "postgres")]
+    fn statements_are_numbered_in_the_order_of_their_file() {
+        let numbers: Vec<usize> = blocks(FILE).map(|(name, _)| number_of(FILE, name)).collect();
+        assert_eq!(numbers, [0, 1]);
+    }
+
+    #[test]
     #[should_panic(expected = "no statement of this name")]
     fn a_name_that_is_not_there_is_refused() {
         let _ = named(FILE, "read_ru");
@@ -263,6 +306,21 @@ mod tests {
     fn a_column_that_is_not_there_is_refused() {
         const RUN: Table = Table { name: "run", columns: &[Column::kept("status", "integer")] };
         let _ = RUN.index("stat");
+    }
+
+    #[test]
+    fn words_stand_for_lists_of_values() {
+        const COLUMNS: &[Column] = &[
+            Column::kept("id", "text"),
+            Column::key("key", "uuid"),
+            Column::changed("status", "smallint"),
+        ];
+        let tables = [Table { name: "run", columns: COLUMNS }];
+        let filled = |text: &str| fill_in(text, &tables);
+        assert_eq!(filled("{run_arrays}"), "$1::text[], $2::uuid[], $3::smallint[]");
+        assert_eq!(filled("{run_change_names}"), "key, status");
+        assert_eq!(filled("{run_change_arrays}"), "$1::uuid[], $2::smallint[]");
+        assert_eq!(filled("{run_excluded}"), "status = excluded.status");
     }
 
     #[test]

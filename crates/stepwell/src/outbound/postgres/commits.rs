@@ -6,17 +6,20 @@ use stepwell_core::id::{Node, RunKey, Token};
 use stepwell_core::run::AttemptState;
 use uuid::Uuid;
 
-use super::batch::{Accepted, Decided, Happened, Happenings};
-use super::error::conflict;
-use super::hand_over::Hands;
-use super::rows::{self, int32, key, node, read_token, run_key, token};
-use super::transaction::Transaction;
-use super::write::{Payloads, Written};
-use super::{PostgresStore, Role, statements};
+use super::queue::service::lock_serving_shared;
+use super::rows::{Param, TaskKeys, attempt, read_all, token};
+use super::run::happen::{Accepted, DecidedBatch};
+use super::run::write::{Payloads, RunUpdate, Write};
+use super::run::{Happened, Happenings};
+use super::session::{Done, PgResult, Session};
+use super::sql::{self, Sql};
+use super::{PostgresStore, Role};
 use crate::ports::{
     ClaimRef, ClaimRequest, CommitAnswer, CommitItem, Commits, Committed, Hint, Outcome, Payload,
     StoreError,
 };
+
+const FIND_ATTEMPTS: Sql = sql::ATTEMPT.named("find_attempts");
 
 #[async_trait]
 impl Commits for PostgresStore {
@@ -38,111 +41,68 @@ impl PostgresStore {
         &self,
         items: &[CommitItem],
         offer: Option<&ClaimRequest>,
-    ) -> Result<Committed, StoreError> {
-        let mut happenings = Happenings::new();
-        for item in items {
-            let happened = Happened {
-                node: item.claim.node,
-                token: Some(item.claim.token),
-                happening: happening(&item.outcome),
-            };
-            happenings.entry(item.claim.run).or_default().push(happened);
-        }
-        let mut transaction = self.take(Role::Work).await?;
-        let answer = commit(&mut transaction, items, happenings, offer).await;
-        self.conclude(transaction, answer).await
+    ) -> PgResult<Done<Committed>> {
+        let session = self.unopened(Role::Work).await?;
+        let answer = self.commit_within(&session, items, offer).await;
+        self.commit_or_roll_back(session, answer).await
     }
 
-    async fn cancel_once(&self, run: RunKey) -> Result<Option<CancelAnswer>, StoreError> {
-        let mut transaction = self.begin().await?;
-        transaction.share_service().await?;
-        let answer = transaction.cancel_run(run).await?;
-        transaction.earn(Hint::Claims);
-        self.commit_transaction(transaction).await?;
-        Ok(answer)
+    /// Decides what was handed in and commits what follows.
+    async fn commit_within(
+        &self,
+        session: &Session,
+        items: &[CommitItem],
+        offer: Option<&ClaimRequest>,
+    ) -> PgResult<Done<Committed>> {
+        let runs = self.shared.runs(session);
+        let (decided, idle) = runs.open_and_decide(happenings(items), offer).await?;
+        let DecidedBatch { accepted, updates, tenants } = decided;
+        // A claim may stand twice in a batch: its first item counted, the others are answered as
+        // those of a repeated commit are.
+        let (first, repeated) = first_of_claims(items);
+        let is_late = |claim: &&ClaimRef| !accepted.contains(&fenced(**claim));
+        let late = first.iter().map(|item| &item.claim).filter(is_late);
+        let late: Vec<ClaimRef> = late.copied().collect();
+        let mut earlier = find_earlier(session, &late).await?;
+        if !repeated.is_empty() {
+            earlier.extend(updates.iter().flat_map(RunUpdate::ended_claims));
+        }
+        let outputs = outputs(&first, &accepted);
+        let (payloads, closes) = (Payloads::Outputs(&outputs), true);
+        let outcome = runs.write(Write { updates, tenants, payloads, closes, idle }).await?;
+        let mut hints = outcome.hints;
+        if items.iter().any(|item| matches!(item.outcome, Outcome::Failed { .. })) {
+            // It may have cancelled others that run.
+            hints.insert(Hint::Claims);
+        }
+        let answers = answers(items, &accepted, &earlier);
+        let answer = Committed { answers, handed_over: outcome.handed_over };
+        Ok(Done { answer, hints, learned: runs.queues.learned() })
+    }
+
+    async fn cancel_once(&self, run: RunKey) -> PgResult<Done<Option<CancelAnswer>>> {
+        let session = self.begin(Role::Work).await?;
+        lock_serving_shared(&session).await?;
+        let runs = self.shared.runs(&session);
+        let (answer, hints) = runs.cancel(run).await?;
+        let learned = runs.queues.learned();
+        self.commit_session(session).await?;
+        Ok(Done { answer, hints: hints.with(Hint::Claims), learned })
     }
 }
 
-/// Decides what was handed in and commits what follows.
-async fn commit(
-    transaction: &mut Transaction,
-    items: &[CommitItem],
-    happenings: Happenings,
-    offer: Option<&ClaimRequest>,
-) -> Result<Committed, StoreError> {
-    let (decided, hands) = decide(transaction, happenings, offer).await?;
-    let Decided { accepted, written, tenants } = decided;
-    // A claim may stand twice in a batch: its first item counted, the others are answered as
-    // those of a repeated commit are.
-    let (first, repeated) = first_of_claims(items);
-    let is_late = |claim: &&ClaimRef| !accepted.contains(&fenced(**claim));
-    let late = first.iter().map(|item| &item.claim).filter(is_late);
-    let late: Vec<ClaimRef> = late.copied().collect();
-    let mut earlier = earlier(transaction, &late).await?;
-    if !repeated.is_empty() {
-        earlier.extend(written.iter().flat_map(Written::ended_claims));
+/// What happened, by run.
+fn happenings(items: &[CommitItem]) -> Happenings {
+    let mut happenings = Happenings::new();
+    for item in items {
+        let happened = Happened {
+            node: item.claim.node,
+            token: Some(item.claim.token),
+            happening: happening(&item.outcome),
+        };
+        happenings.entry(item.claim.run).or_default().push(happened);
     }
-    if items.iter().any(|item| matches!(item.outcome, Outcome::Failed { .. })) {
-        // It may have cancelled others that run.
-        transaction.earn(Hint::Claims);
-    }
-    let outputs = outputs(&first, &accepted);
-    let payloads = Payloads::Outputs(&outputs);
-    let handed_over =
-        transaction.write_and_hand_over(written, tenants, payloads, true, hands).await?;
-    let mut seen = BTreeSet::new();
-    let answer = |item: &CommitItem| {
-        let is_now = seen.insert(item.claim) && accepted.contains(&fenced(item.claim));
-        match earlier.get(&item.claim) {
-            Some(AttemptState::Cancelled | AttemptState::Lost) => CommitAnswer::NotMine,
-            Some(_) => CommitAnswer::Accepted,
-            None if is_now => CommitAnswer::Accepted,
-            None => CommitAnswer::NotMine,
-        }
-    };
-    Ok(Committed { answers: items.iter().map(answer).collect(), handed_over })
-}
-
-/// Opens the transaction, locks the runs, reads what is needed and decides. If this process
-/// remembers the runs, all of that is asked for in one go.
-async fn decide<'o>(
-    transaction: &mut Transaction,
-    happenings: Happenings,
-    offer: Option<&'o ClaimRequest>,
-) -> Result<(Decided, Option<Hands<'o>>), StoreError> {
-    let keys: Vec<RunKey> = happenings.keys().copied().collect();
-    let guess = transaction.guess(&happenings);
-    let gathered = async {
-        match &guess {
-            Some(needed) => transaction.gather(needed).await.map(Some),
-            None => Ok(None),
-        }
-    };
-    let (now, hands, runs, gathered) = tokio::join!(
-        biased;
-        transaction.open_in_service(),
-        transaction.idle(offer),
-        transaction.lock_runs(&keys),
-        gathered,
-    );
-    let (now, hands, runs, gathered) = (now?, hands?, runs?, gathered?);
-    transaction.now = now;
-    let gathered = if let Some(gathered) = gathered {
-        gathered
-    } else {
-        let needed = transaction.needed_by(&runs, &happenings).await?;
-        transaction.gather(&needed).await?
-    };
-    if guess.is_some_and(|needed| !needed.is_right_about(&runs)) {
-        transaction.known().forget_runs();
-        return Err(conflict("runs are not what they were"));
-    }
-    Ok((transaction.decide(runs, gathered, happenings).await?, hands))
-}
-
-/// A claim as [`Accepted`] lists it.
-fn fenced(claim: ClaimRef) -> (RunKey, Node, Option<Token>) {
-    (claim.run, claim.node, Some(claim.token))
+    happenings
 }
 
 fn happening(outcome: &Outcome) -> Happening {
@@ -153,6 +113,11 @@ fn happening(outcome: &Outcome) -> Happening {
         Outcome::Slept => Happening::Slept,
         Outcome::Released => Happening::Released,
     }
+}
+
+/// A claim as [`Accepted`] lists it.
+fn fenced(claim: ClaimRef) -> (RunKey, Node, Option<Token>) {
+    (claim.run, claim.node, Some(claim.token))
 }
 
 /// The first item of every claim, and the claims of the other items.
@@ -179,21 +144,36 @@ fn outputs<'i>(items: &[&'i CommitItem], accepted: &Accepted) -> Vec<(RunKey, No
 
 /// How attempts under the tokens of items that changed nothing now had ended before: the reply
 /// to an earlier commit may have been lost.
-async fn earlier(
-    transaction: &Transaction,
+async fn find_earlier(
+    session: &Session,
     late: &[ClaimRef],
-) -> Result<BTreeMap<ClaimRef, AttemptState>, StoreError> {
-    let runs: Vec<Uuid> = late.iter().map(|claim| key(claim.run)).collect();
-    let nodes: Vec<i32> = late.iter().map(|claim| int32(claim.node.0)).collect();
-    let tokens: Vec<Uuid> = late.iter().map(|claim| token(claim.token)).collect();
-    if runs.is_empty() {
+) -> PgResult<BTreeMap<ClaimRef, AttemptState>> {
+    if late.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let rows = transaction.all(statements::FIND_ATTEMPTS, &[&runs, &nodes, &tokens]).await?;
-    let read = |row: &tokio_postgres::Row| {
-        let (run, node) = (run_key(row, 0)?, node(row, 1)?);
-        let claim = ClaimRef { run, node, token: read_token(row, 2)? };
-        Ok((claim, rows::attempt_state(row, 3)?))
+    let tasks = TaskKeys::of(late.iter().map(|claim| (claim.run, claim.node)));
+    let tokens: Vec<Uuid> = late.iter().map(|claim| token(claim.token)).collect();
+    let [runs, nodes] = tasks.params();
+    let params: [Param<'_>; 3] = [runs, nodes, &tokens];
+    let rows = session.all(FIND_ATTEMPTS, &params).await?;
+    Ok(read_all(&rows, attempt::read_end)?.into_iter().collect())
+}
+
+/// What each item is answered, given how attempts had ended before.
+fn answers(
+    items: &[CommitItem],
+    accepted: &Accepted,
+    earlier: &BTreeMap<ClaimRef, AttemptState>,
+) -> Vec<CommitAnswer> {
+    let mut seen = BTreeSet::new();
+    let answer = |item: &CommitItem| {
+        let is_now = seen.insert(item.claim) && accepted.contains(&fenced(item.claim));
+        match earlier.get(&item.claim) {
+            Some(AttemptState::Cancelled | AttemptState::Lost) => CommitAnswer::NotMine,
+            Some(_) => CommitAnswer::Accepted,
+            None if is_now => CommitAnswer::Accepted,
+            None => CommitAnswer::NotMine,
+        }
     };
-    Ok(rows::read_all(&rows, read)?.into_iter().collect())
+    items.iter().map(answer).collect()
 }

@@ -1,118 +1,84 @@
 use async_trait::async_trait;
-use stepwell_core::fair::OrderKey;
-use stepwell_core::id::WorkerId;
 use stepwell_core::run::RunLog;
 
-use super::error::corrupt;
-use super::rows::{self, name, node, read_token, run_key, time, unsigned};
-use super::transaction::Transaction;
-use super::{PostgresStore, statements};
-use crate::ports::{ClaimRef, Inspection, StoreDump, StoreError, TaskPlace};
+use super::lead::reap::READ_CLAIMS;
+use super::rows::{attempt, corrupt, event, queue, read_all, run, task, tenant, timer, worker};
+use super::session::{PgResult, Session};
+use super::sql::{self, Sql};
+use super::{PostgresStore, Role};
+use crate::ports::{Inspection, StoreDump, StoreError};
+
+const DUMP_RUNS: Sql = sql::RUN.named("dump_runs");
+const DUMP_TASKS: Sql = sql::TASK.named("dump_tasks");
+const DUMP_ATTEMPTS: Sql = sql::ATTEMPT.named("dump_attempts");
+const DUMP_EVENTS: Sql = sql::EVENT.named("dump_events");
+const READ_PLACES: Sql = sql::QUEUE.named("read_places");
+const READ_TIMERS: Sql = sql::TIMER.named("read_timers");
+const READ_WORKERS: Sql = sql::WORKER.named("read_workers");
+const MISCOUNTED_CLAIMS: Sql = sql::WORKER.named("miscounted_claims");
+const READY_BEFORE_WATERMARK: Sql = sql::POSITION.named("ready_before_watermark");
+const READ_ADMITTED: Sql = sql::QUEUE.named("read_admitted");
 
 #[async_trait]
 impl Inspection for PostgresStore {
     async fn dump(&self) -> Result<StoreDump, StoreError> {
-        let transaction = self.begin_snapshot().await?;
-        let dump = dump(&transaction).await?;
-        self.commit_transaction(transaction).await?;
+        let session = self.unopened(Role::Work).await?;
+        session.open_snapshot().await?;
+        let dump = dump(&session).await?;
+        self.commit_session(session).await?;
         Ok(dump)
     }
 }
 
 /// All runs with their tasks and logs, a statement per table.
-async fn runs(transaction: &Transaction) -> Result<StoreDump, StoreError> {
+async fn runs(session: &Session) -> PgResult<StoreDump> {
     let mut dump = StoreDump::default();
-    for row in transaction.all(statements::DUMP_RUNS, &[]).await? {
-        let run = rows::run(&row)?.row;
+    for row in session.all(DUMP_RUNS, &[]).await? {
+        let run = run::read(&row)?.row;
         let log = RunLog { run, open: Vec::new(), attempts: Vec::new(), events: Vec::new() };
         dump.tasks.insert(log.run.key, Vec::new());
         dump.runs.insert(log.run.key, log);
     }
-    for row in transaction.all(statements::DUMP_TASKS, &[]).await? {
-        let (run, task) = rows::task(&row)?;
+    for row in session.all(DUMP_TASKS, &[]).await? {
+        let (run, task) = task::read(&row)?;
         if let Some(log) = dump.runs.get_mut(&run).filter(|_| !task.state().is_terminal()) {
             log.open.push(task.clone());
         }
         dump.tasks.entry(run).or_default().push(task);
     }
-    for row in transaction.all(statements::DUMP_ATTEMPTS, &[]).await? {
-        if let Some(log) = dump.runs.get_mut(&run_key(&row, 13)?) {
-            log.attempts.push(rows::attempt(&row)?);
+    for row in session.all(DUMP_ATTEMPTS, &[]).await? {
+        let (run, attempt) = attempt::read(&row)?;
+        if let Some(log) = dump.runs.get_mut(&run) {
+            log.attempts.push(attempt);
         }
     }
-    for row in transaction.all(statements::DUMP_EVENTS, &[]).await? {
-        if let Some(log) = dump.runs.get_mut(&run_key(&row, 5)?) {
-            log.events.push(rows::event(&row)?);
+    for row in session.all(DUMP_EVENTS, &[]).await? {
+        let (run, event) = event::read(&row)?;
+        if let Some(log) = dump.runs.get_mut(&run) {
+            log.events.push(event);
         }
     }
     Ok(dump)
 }
 
-async fn dump(transaction: &Transaction) -> Result<StoreDump, StoreError> {
-    let mut dump = runs(transaction).await?;
-    for row in transaction.all(statements::READ_PLACES, &[]).await? {
-        let place = match row.try_get::<_, i32>(2)? {
-            0 => TaskPlace::Ready(name(&row, 3)?, OrderKey(unsigned(&row, 4)?)),
-            1 => TaskPlace::Throttled,
-            _ => TaskPlace::Parked,
-        };
-        dump.places.insert((run_key(&row, 0)?, node(&row, 1)?), place);
-    }
-    for row in transaction.all(statements::READ_TIMERS, &[]).await? {
-        dump.timers.insert((run_key(&row, 0)?, node(&row, 1)?), time(&row, 2)?);
-    }
-    for row in transaction.all(statements::READ_WORKERS, &[]).await? {
-        let (no, worker): (i64, WorkerId) = (row.try_get(0)?, name(&row, 1)?);
-        let claims = transaction.all(statements::READ_CLAIMS, &[&vec![no]]).await?;
-        let claims = rows::read_all(&claims, |row| {
-            let token = read_token(row, 3)?;
-            Ok(ClaimRef { run: run_key(row, 1)?, node: node(row, 2)?, token })
-        })?;
+async fn dump(session: &Session) -> PgResult<StoreDump> {
+    let mut dump = runs(session).await?;
+    dump.places.extend(read_all(&session.all(READ_PLACES, &[]).await?, queue::read_place)?);
+    dump.timers.extend(read_all(&session.all(READ_TIMERS, &[]).await?, timer::read)?);
+    for row in session.all(READ_WORKERS, &[]).await? {
+        let (no, worker) = worker::read_name(&row)?;
+        let claims = session.all(READ_CLAIMS, &[&vec![no]]).await?;
+        let claims = read_all(&claims, |row| Ok(worker::read_claim(row)?.claim))?;
         dump.claims.insert(worker, claims);
     }
-    if let Some(row) = transaction.one(statements::MISCOUNTED_CLAIMS, &[]).await? {
-        let token = read_token(&row, 0)?;
-        return Err(corrupt(format!("claims of token {token:?} are miscounted")));
+    if let Some(row) = session.one(MISCOUNTED_CLAIMS, &[]).await? {
+        let token = worker::read_token(&row)?;
+        return Err(corrupt(format!("claims of token {token:?} are miscounted")).into());
     }
-    if let Some(row) = transaction.one(statements::PASSED_OVER, &[]).await? {
-        let task = (run_key(&row, 0)?, node(&row, 1)?);
-        return Err(corrupt(format!("{task:?} stands where its queue is said to be passed")));
+    if let Some(row) = session.one(READY_BEFORE_WATERMARK, &[]).await? {
+        let task = task::read_key(&row)?;
+        return Err(corrupt(format!("{task:?} stands before the watermark of its queue")).into());
     }
-    for row in transaction.all(statements::READ_ADMITTED, &[]).await? {
-        let admitted = usize::try_from(unsigned(&row, 1)?).unwrap_or(usize::MAX);
-        dump.admitted.insert(name(&row, 0)?, admitted);
-    }
+    dump.admitted.extend(read_all(&session.all(READ_ADMITTED, &[]).await?, tenant::read_admitted)?);
     Ok(dump)
-}
-
-#[cfg(feature = "testing")]
-impl PostgresStore {
-    /// Prepares every statement against the schema, as a test wants. Gives their number.
-    ///
-    /// # Errors
-    /// With the first statement that does not fit, by name.
-    pub async fn prepare_every_statement(&self) -> Result<usize, StoreError> {
-        let client = self.shared.pool.get(super::connect::Role::Work).await?;
-        for (name, sql) in statements::ALL {
-            let prepared = client.prepare(&self.shared.pool.sql(sql)).await;
-            prepared.map_err(|error| StoreError::Corrupt {
-                what: format!("{name}: {}", super::error::describe(&error)),
-            })?;
-        }
-        Ok(statements::ALL.len())
-    }
-
-    /// Every statement by name, under this store's schema, for tests that look at their plans.
-    #[must_use]
-    pub fn every_statement(&self) -> Vec<(&'static str, String)> {
-        let statements = statements::ALL.iter();
-        statements.map(|(name, sql)| (*name, self.shared.pool.sql(sql).into_owned())).collect()
-    }
-
-    /// What plans of the store's statements rest on.
-    #[must_use]
-    pub fn planner_settings(&self) -> String {
-        let set = |(name, value): &(&str, &str)| format!("set {name} = {value}");
-        statements::PLANNER_SETTINGS.iter().map(set).collect::<Vec<_>>().join("; ")
-    }
 }

@@ -1,57 +1,55 @@
 //! The PostgreSQL store: many processes on many machines.
 //!
 //! A call is one transaction of a few set-based statements, however many runs it concerns: lock
-//! the runs, read what the rules need, decide in the core, write everything that follows.
+//! the runs, load what the rules need, decide in the core, write everything that follows.
 //! Database time decides what is due or expired.
+//!
+//! The port files parse a request, call, and answer. They stand on `run` and `lead`, those on
+//! `queue`, that on `lookup`, that on `session`, that on `connection`; `sql` and `rows` know the
+//! tables. None knows what stands on it.
 
-mod batch;
 mod claims;
-mod columns;
 mod commits;
-mod connect;
+mod connection;
 mod definitions;
-mod error;
-mod hand_over;
-mod inputs;
 mod inspection;
-mod join;
-mod known;
+mod lead;
 mod leadership;
-mod limits;
-mod line;
-mod migrate;
-mod notify;
+mod lookup;
 mod open;
-mod options;
-mod passed;
-mod pool;
 #[cfg(feature = "testing")]
 mod probe;
+mod queue;
 mod rows;
+mod run;
 mod runs;
+mod schema;
+mod session;
+mod sql;
 mod starts;
-mod statements;
 mod tenants;
 mod timers;
-mod tls;
-mod transaction;
+mod wake;
 mod workers;
-mod write;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use connect::Role;
-pub use options::PostgresOptions;
-use pool::Pool;
-use stepwell_core::id::{DefinitionId, Queue, WorkerId};
-use transaction::{DefinitionCache, Transaction};
+pub use connection::options::PostgresOptions;
+use connection::pool::Pool;
+use connection::role::Role;
+use lookup::{Guesses, IdCache, IdLookup, PlanCache};
+use queue::positions::insert_missing_positions;
+use queue::watermark::Watermarks;
+use queue::{LimitsSeen, QueueSet};
+use run::RunSet;
+use session::{Conflict, Done, HintSet, Params, PgError, PgResult, Session, retry};
+use sql::Sql;
+use tokio_postgres::Row;
+use wake::pending::{PendingWakes, WakeKinds};
 
-use crate::ports::{
-    Hint, HintSender, Hints, Store, StoreError, StoredDefinition, Traffic, TrafficCounter,
-};
+use crate::ports::{Hints, Store, StoreError, Traffic};
 
 /// A store in a PostgreSQL schema. Clones share one pool of connections.
 #[derive(Clone)]
@@ -60,110 +58,80 @@ pub struct PostgresStore {
 }
 
 struct Shared {
-    pool: Pool,
-    hints: HintSender,
-    definitions: DefinitionCache,
-    outbox: Arc<notify::Outbox>,
-    /// Tenants that were seen to have a limit: a guess that is checked whenever it matters.
-    limited: Mutex<HashSet<u32>>,
-    /// Tenants that were seen to be new to a queue; see `introduce_strangers`.
-    strangers: Mutex<BTreeSet<(u32, Queue)>>,
+    pool: Arc<Pool>,
+    wakes: Arc<PendingWakes>,
     /// Rows that do not change.
-    known: Mutex<known::Known>,
-    /// What workers of this process were registered with when they last asked for work.
-    askers: Mutex<HashMap<WorkerId, claims::Asking>>,
-    /// What was taken from queues that may not be passed yet.
-    passing: Mutex<passed::Passing>,
-    /// What [`saw_revisions`](Self::saw_revisions) saw last.
-    revisions: AtomicI64,
-    traffic: TrafficCounter,
-    /// Whether starts lately named runs that were there already: a guess that is made good.
-    ids_repeat: AtomicBool,
+    ids: IdCache,
+    plans: Arc<PlanCache>,
+    guesses: Guesses,
+    watermarks: Watermarks,
     /// Whether an engine of this store led when it last asked.
     leads: AtomicBool,
 }
 
 impl Shared {
-    /// The injected time, if there is one; else a statement takes the database's own.
-    fn injected_now(&self) -> Option<i64> {
-        self.pool.clock.as_ref().map(|clock| clock.now().as_micros())
-    }
-
-    fn known(&self) -> MutexGuard<'_, known::Known> {
-        self.known.lock().expect("no holder of the lock panics")
-    }
-
-    fn strangers(&self) -> MutexGuard<'_, BTreeSet<(u32, Queue)>> {
-        self.strangers.lock().expect("no holder of the lock panics")
-    }
-
-    /// Those of these definitions that were read before.
-    fn known_definitions(
-        &self,
-        ids: &BTreeSet<DefinitionId>,
-    ) -> BTreeMap<DefinitionId, Arc<StoredDefinition>> {
-        let known = self.definitions.lock().expect("no holder of the lock panics");
-        ids.iter().filter_map(|id| Some((*id, Arc::clone(known.get(id)?)))).collect()
-    }
-
-    /// Forgets definitions if policies have changed since the last look, perhaps by another
-    /// process: what is read next is fresh.
-    fn saw_revisions(&self, revisions: i64) {
-        if self.revisions.swap(revisions, Ordering::AcqRel) != revisions {
-            self.definitions.lock().expect("no holder of the lock panics").clear();
+    fn new(pool: Pool, steps_per_round: u64) -> Self {
+        Self {
+            pool: Arc::new(pool),
+            wakes: Arc::default(),
+            ids: IdCache::default(),
+            plans: Arc::default(),
+            guesses: Guesses::default(),
+            watermarks: Watermarks::new(steps_per_round),
+            leads: AtomicBool::new(false),
         }
     }
-}
 
-/// How often a transaction is tried again that met another one.
-const CONFLICT_RETRIES_MAX: usize = 10;
+    fn ids<'s>(&'s self, session: &'s Session) -> IdLookup<'s> {
+        IdLookup { session, cache: &self.ids, plans: &self.plans }
+    }
+
+    fn queues<'s>(&'s self, session: &'s Session) -> QueueSet<'s> {
+        let (guesses, watermarks) = (&self.guesses, &self.watermarks);
+        QueueSet { session, guesses, watermarks, limits_seen: LimitsSeen::default() }
+    }
+
+    fn runs<'s>(&'s self, session: &'s Session) -> RunSet<'s> {
+        RunSet { session, ids: self.ids(session), queues: self.queues(session) }
+    }
+}
 
 impl PostgresStore {
     /// What this store has sent to the server so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
-        self.shared.traffic.read()
-    }
-
-    /// Begins a transaction and reads its time.
-    async fn begin(&self) -> Result<Transaction, StoreError> {
-        self.begin_as(Role::Work).await
-    }
-
-    /// Begins a transaction on a connection that is kept for this.
-    async fn begin_as(&self, role: Role) -> Result<Transaction, StoreError> {
-        let client = self.shared.pool.get(role).await?;
-        Transaction::begin(client, &self.shared).await
+        self.shared.pool.traffic.read()
     }
 
     /// A transaction that is yet to be opened.
-    async fn take(&self, role: Role) -> Result<Transaction, StoreError> {
-        let client = self.shared.pool.get(role).await?;
-        Ok(Transaction::on(client, &self.shared))
+    async fn unopened(&self, role: Role) -> PgResult<Session> {
+        Session::unopened(&self.shared.pool, role).await
     }
 
-    /// Begins a transaction whose statements all see one snapshot.
-    async fn begin_snapshot(&self) -> Result<Transaction, StoreError> {
-        let client = self.shared.pool.get(Role::Work).await?;
-        Transaction::begin_snapshot(client, &self.shared).await
+    /// Begins a transaction and reads its time.
+    async fn begin(&self, role: Role) -> PgResult<Session> {
+        let session = self.unopened(role).await?;
+        session.open().await?;
+        Ok(session)
     }
 
-    /// Commits, then tells others what there is to see.
-    async fn commit_transaction(&self, transaction: Transaction) -> Result<(), StoreError> {
-        self.give_hints(&transaction.commit().await?);
+    /// Commits.
+    async fn commit_session(&self, session: Session) -> PgResult<()> {
+        session.close().await?;
+        session.end();
         Ok(())
     }
 
     /// Ends a transaction that closed itself if all went well. If it met another one, it is rolled
     /// back before it is tried again: it must not wait for its own locks.
-    async fn conclude<T>(
+    async fn commit_or_roll_back<T>(
         &self,
-        transaction: Transaction,
-        answer: Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        session: Session,
+        answer: PgResult<Done<T>>,
+    ) -> PgResult<Done<T>> {
         match &answer {
-            Ok(_) => self.give_hints(&transaction.ended()),
-            Err(error) if error::is_conflict(error) => transaction.roll_back().await?,
+            Ok(_) => session.end(),
+            Err(PgError::Conflict(_)) => session.roll_back().await?,
             Err(_) => {}
         }
         answer
@@ -171,55 +139,58 @@ impl PostgresStore {
 
     /// A look at the store that changes nothing, or one row at most: one statement in one round
     /// trip.
-    async fn glance(
-        &self,
-        role: Role,
-        sql: &'static str,
-        params: transaction::Params<'_>,
-    ) -> Result<Option<tokio_postgres::Row>, StoreError> {
-        let transaction = self.take(role).await?;
+    async fn query_once(&self, role: Role, sql: Sql, params: Params<'_>) -> PgResult<Option<Row>> {
+        let session = self.unopened(role).await?;
         let (opened, row, closed) = tokio::join!(
             biased;
-            transaction.open_timeless(),
-            transaction.one(sql, params),
-            transaction.close(),
+            session.open_timeless(),
+            session.one(sql, params),
+            session.close(),
         );
         let row = opened.and(row)?;
         closed?;
-        transaction.ended();
+        session.end();
         Ok(row)
     }
 
-    fn give_hints(&self, earned: &[Hint]) {
-        for hint in earned {
-            self.shared.hints.give(*hint);
-        }
-        self.shared.outbox.tell(earned.iter().collect());
+    /// Tries a transaction again as long as it conflicts with others. When it has gone through,
+    /// tells others what there is to see.
+    async fn with_retries<T, F>(&self, call: impl FnMut() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = PgResult<Done<T>>>,
+    {
+        let done = retry::with_retries(call, |conflict| self.repair(conflict)).await?;
+        self.shared.guesses.learn(&done.learned);
+        self.give_hints(done.hints);
+        Ok(done.answer)
     }
 
-    /// Tries again what failed because of another transaction. Calls carry their own ids and
-    /// tokens, so trying again is safe.
-    async fn with_retries<T, F>(&self, mut call: impl FnMut() -> F) -> Result<T, StoreError>
-    where
-        F: Future<Output = Result<T, StoreError>>,
-    {
-        let mut n_tries = 0;
-        loop {
-            match call().await {
-                Err(error) if error::is_conflict(&error) && n_tries < CONFLICT_RETRIES_MAX => {
-                    n_tries += 1;
-                    tracing::debug!(%error, n_tries, "met another transaction, trying again");
-                    self.introduce_strangers().await?;
-                }
-                answer => return answer,
-            }
+    /// Repairs what a conflict names, so that the same does not happen again.
+    async fn repair(&self, conflict: Conflict) -> Result<(), StoreError> {
+        let Shared { pool, ids, guesses, .. } = &*self.shared;
+        match conflict {
+            Conflict::TenantHasLimit(tenants) => guesses.remember_limits(tenants),
+            Conflict::WorkerChanged(changed) => guesses.remember_worker(changed.0, changed.1),
+            Conflict::RunIdTaken => guesses.remember_taken_id(),
+            Conflict::RunsChanged => ids.forget_runs(),
+            Conflict::TenantsRenumbered => ids.forget_tenants(),
+            Conflict::NoPositionRow(missing) => insert_missing_positions(pool, &missing).await?,
+            Conflict::Deadlock(_) | Conflict::SettingsChanged | Conflict::RunGone => {}
         }
+        Ok(())
+    }
+
+    fn give_hints(&self, earned: HintSet) {
+        for hint in earned.iter() {
+            self.shared.wakes.hints.give(hint);
+        }
+        self.shared.wakes.tell(earned.iter().collect::<WakeKinds>());
     }
 }
 
 impl Store for PostgresStore {
     fn hints(&self) -> Hints {
-        self.shared.hints.subscribe()
+        self.shared.wakes.hints.subscribe()
     }
 }
 

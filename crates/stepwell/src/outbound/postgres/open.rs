@@ -2,8 +2,7 @@
 //! remedy. Later the same errors are outages: work waits until they are over.
 
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, AtomicI64};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use stepwell_core::code::Code;
@@ -11,14 +10,16 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Config, Transaction};
 
-use super::connect::{Connector, Driver, Role};
-use super::options::PostgresOptions;
-use super::passed::Passing;
-use super::pool::{Pool, PoolParts};
-use super::tls::{self, Check, TlsParameters};
-use super::transaction::DefinitionCache;
-use super::{PostgresStore, Shared, error, migrate, notify, statements};
-use crate::ports::{HintSender, StoreError, TrafficCounter};
+use super::connection::connect::{Connector, Driver};
+use super::connection::options::PostgresOptions;
+use super::connection::pool::{Pool, PoolParts, describe};
+use super::connection::role::Role;
+use super::connection::settings::{begin, session_settings};
+use super::connection::tls::{self, Check, TlsParameters};
+use super::schema::migrate::{self, Failed};
+use super::wake::notify;
+use super::{PostgresStore, Shared, rows};
+use crate::ports::StoreError;
 
 /// The oldest server whose SQL we speak.
 const SERVER_VERSION_MIN: i32 = 140_000;
@@ -35,27 +36,6 @@ const TCP_USER_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// The driver's own idle time, which tells that the URL gives none.
 const KEEPALIVE_IDLE_OF_DRIVER: Duration = Duration::from_hours(2);
-
-/// A process that freezes inside a transaction loses it after this span, and its locks with it.
-const IDLE_IN_TRANSACTION_MAX: Duration = Duration::from_secs(5);
-
-/// Why a store was not opened.
-pub(super) enum Failed {
-    Server(tokio_postgres::Error),
-    Refused(StoreError),
-}
-
-impl From<tokio_postgres::Error> for Failed {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Server(error)
-    }
-}
-
-impl From<StoreError> for Failed {
-    fn from(error: StoreError) -> Self {
-        Self::Refused(error)
-    }
-}
 
 impl PostgresStore {
     /// Connects to a server and brings its tables up to date.
@@ -99,26 +79,10 @@ impl PostgresStore {
             is_pooled: options.is_pooled,
         })
         .map_err(refuse)?;
-        let (hints, definitions) = (HintSender::default(), DefinitionCache::default());
-        let (outbox, revisions) = (Arc::default(), AtomicI64::new(-1));
-        let traffic = TrafficCounter::default();
-        let shared = Arc::new(Shared {
-            pool,
-            hints,
-            definitions,
-            outbox,
-            limited: Mutex::default(),
-            strangers: Mutex::default(),
-            known: Mutex::default(),
-            askers: Mutex::default(),
-            passing: Mutex::new(Passing::new(options.steps_per_round)),
-            revisions,
-            traffic,
-            ids_repeat: AtomicBool::new(false),
-            leads: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Shared::new(pool, options.steps_per_round));
         if let Some(listener) = listener.filter(|_| !options.poll_only) {
-            notify::start(&shared, listener.for_role(Role::Listen));
+            let listener = listener.for_role(Role::Listen);
+            notify::start(&shared.pool, &shared.plans, &shared.wakes, listener);
         }
         Ok(Self { shared })
     }
@@ -163,12 +127,13 @@ async fn check_server(client: &Transaction<'_>) -> Result<(), Failed> {
     let ask = "select current_setting('server_version_num')::int, pg_is_in_recovery(), \
                current_setting('transaction_read_only')::bool";
     let row = client.query_one(ask, &[]).await?;
-    let version: i32 = row.try_get(0)?;
-    if version < SERVER_VERSION_MIN {
-        let message = format!("the server has version {}, 14 is needed", version / 10_000);
+    let server = rows::server::read(&row)?;
+    if server.version < SERVER_VERSION_MIN {
+        let major = server.version / 10_000;
+        let message = format!("the server has version {major}, 14 is needed");
         return Err(refuse(message).into());
     }
-    if row.try_get(1)? || row.try_get(2)? {
+    if !server.takes_writes {
         return Err(read_only("the server takes no writes").into());
     }
     Ok(())
@@ -192,7 +157,7 @@ fn connector(
         refuse(format!("{field}: {why}; it looks like postgres://user@host/database"))
     };
     let (rest, tls) = tls::take_parameters(url);
-    let mut config = Config::from_str(&rest).map_err(|error| bad(error::describe(&error)))?;
+    let mut config = Config::from_str(&rest).map_err(|error| bad(describe(&error)))?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
         return Err(bad("it names no host".into()));
     }
@@ -236,43 +201,9 @@ fn notice_dead_peers(config: &mut Config) {
     }
 }
 
-/// A server or role that makes commits lazy would lose what was acknowledged; stronger settings
-/// than `on` stay.
-fn durable(is_local: bool) -> String {
-    format!(
-        "select set_config('synchronous_commit', 'on', {is_local}) \
-         where current_setting('synchronous_commit') = 'off'"
-    )
-}
-
-/// Time-outs and what plans rest on.
-fn settings(set: &str, options: &PostgresOptions) -> String {
-    let timeout = options.statement_timeout.as_millis().min(i32::MAX as u128);
-    let idle = IDLE_IN_TRANSACTION_MAX.as_millis();
-    let timeouts = [
-        format!("{set} statement_timeout = {timeout}"),
-        format!("{set} idle_in_transaction_session_timeout = {idle}"),
-    ];
-    let plans = statements::PLANNER_SETTINGS.map(|(name, value)| format!("{set} {name} = {value}"));
-    [timeouts.join("; "), plans.join("; ")].join("; ")
-}
-
-fn session_settings(options: &PostgresOptions) -> String {
-    format!("{}; {}", settings("set", options), durable(false))
-}
-
-fn begin(options: &PostgresOptions) -> String {
-    // A server or role may have another default.
-    let begin = "begin isolation level read committed read write";
-    if options.is_pooled {
-        return format!("{begin}; {}; {}", settings("set local", options), durable(true));
-    }
-    begin.to_owned()
-}
-
 /// What is wrong, and what to do about it.
 fn explain(error: &tokio_postgres::Error) -> StoreError {
-    let why = error::describe(error);
+    let why = describe(error);
     let refused = |code: Code, remedy: &str| StoreError::Refused {
         code,
         message: format!("postgres: {why}; {remedy}"),
@@ -313,7 +244,7 @@ fn explain_connection(
     if words.contains("password") || words.contains("authentication") {
         return refused(Code::LoginRefused, "give the user's password in the URL");
     }
-    let why = format!("{}; check host and port, and that the server runs", error::describe(error));
+    let why = format!("{}; check host and port, and that the server runs", describe(error));
     StoreError::Unavailable { operation: "connect to postgres", why }
 }
 

@@ -1,72 +1,88 @@
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::run::{RunLog, RunStatus, TaskRow};
 use tokio_postgres::Row;
-use uuid::Uuid;
 
-use super::inputs::left_by;
-use super::rows::{self, StoredRun, key, node, run_key};
-use super::transaction::Transaction;
-use super::{PostgresStore, statements};
+use super::lookup::IdLookup;
+use super::rows::run::StoredRun;
+use super::rows::{
+    attempt, event, key, keys, payload, read_all, rows_max as sql_rows_max, run, task,
+};
+use super::run::inputs::read_parent_results;
+use super::run::start::FIND_RUNS;
+use super::session::{Params, PgResult, Session};
+use super::sql::{self, Sql};
+use super::{PostgresStore, Role};
 use crate::ports::{Payload, RunFilter, RunPage, RunView, Runs, StoreError};
+
+const READ_RUN: Sql = sql::RUN.named("read_run");
+const READ_ENDED: Sql = sql::RUN.named("read_ended");
+const LIST_RUNS: Sql = sql::RUN.named("list_runs");
+const READ_TASKS: Sql = sql::TASK.named("read_tasks");
+const READ_ATTEMPTS: Sql = sql::ATTEMPT.named("read_attempts");
+const READ_EVENTS: Sql = sql::EVENT.named("read_events");
+const READ_OUTPUTS: Sql = sql::PAYLOAD.named("read_outputs");
 
 #[async_trait]
 impl Runs for PostgresStore {
     async fn find(&self, tenant: &Tenant, id: &RunId) -> Result<Option<RunView>, StoreError> {
-        let transaction = self.begin().await?;
+        let session = self.begin(Role::Work).await?;
         let (tenants, ids) = (vec![tenant.as_str()], vec![id.as_str()]);
-        let row = transaction.one(statements::FIND_RUNS, &[&tenants, &ids]).await?;
-        let found = optional_view(&transaction, row).await?;
-        self.commit_transaction(transaction).await?;
+        let row = session.one(FIND_RUNS, &[&tenants, &ids]).await?;
+        let found = optional_view(&self.shared.ids(&session), row).await?;
+        self.commit_session(session).await?;
         Ok(found)
     }
 
     async fn run(&self, run: RunKey) -> Result<Option<RunView>, StoreError> {
-        let transaction = self.begin().await?;
-        let row = transaction.one(statements::READ_RUN, &[&key(run)]).await?;
-        let found = optional_view(&transaction, row).await?;
-        self.commit_transaction(transaction).await?;
+        let session = self.begin(Role::Work).await?;
+        let row = session.one(READ_RUN, &[&key(run)]).await?;
+        let found = optional_view(&self.shared.ids(&session), row).await?;
+        self.commit_session(session).await?;
         Ok(found)
     }
 
     async fn tasks(&self, run: RunKey) -> Result<Vec<TaskRow>, StoreError> {
-        let transaction = self.begin().await?;
-        let tasks = transaction.read_tasks(run, false).await?;
-        self.commit_transaction(transaction).await?;
+        let session = self.begin(Role::Work).await?;
+        let tasks = read_tasks(&session, run, false).await?;
+        self.commit_session(session).await?;
         Ok(tasks)
     }
 
     async fn output(&self, run: RunKey, node: Node) -> Result<Option<Payload>, StoreError> {
-        let transaction = self.begin().await?;
-        let mut left = left_by(&transaction, [(run, node)]).await?;
-        self.commit_transaction(transaction).await?;
-        Ok(left.remove(&(run, node)).and_then(|(_, output)| output))
+        let session = self.begin(Role::Work).await?;
+        let mut results = read_parent_results(&session, BTreeSet::from([(run, node)])).await?;
+        self.commit_session(session).await?;
+        Ok(results.remove(&(run, node)).and_then(|(_, output)| output))
     }
 
     async fn outputs(&self, run: RunKey) -> Result<Vec<(Node, Payload)>, StoreError> {
-        let transaction = self.begin().await?;
-        let outputs = transaction.all(statements::READ_OUTPUTS, &[&key(run)]).await?;
-        self.commit_transaction(transaction).await?;
-        rows::read_all(&outputs, |row| Ok((node(row, 1)?, rows::payload(row, 2)?)))
+        let session = self.begin(Role::Work).await?;
+        let outputs = session.all(READ_OUTPUTS, &[&key(run)]).await?;
+        self.commit_session(session).await?;
+        let outputs = read_all(&outputs, payload::read_output)?.into_iter();
+        Ok(outputs.map(|((_, node), output)| (node, output)).collect())
     }
 
     async fn log(&self, run: RunKey) -> Result<Option<RunLog>, StoreError> {
-        let transaction = self.begin_snapshot().await?;
-        let row = transaction.one(statements::READ_RUN, &[&key(run)]).await?;
+        let session = self.unopened(Role::Work).await?;
+        session.open_snapshot().await?;
+        let row = session.one(READ_RUN, &[&key(run)]).await?;
         let log = match row {
-            Some(row) => Some(transaction.log(rows::run(&row)?).await?),
+            Some(row) => Some(read_log(&session, run::read(&row)?).await?),
             None => None,
         };
-        self.commit_transaction(transaction).await?;
+        self.commit_session(session).await?;
         Ok(log)
     }
 
     async fn ended(&self, runs: &[RunKey]) -> Result<Vec<(RunKey, RunStatus)>, StoreError> {
-        let transaction = self.begin().await?;
-        let keys: Vec<Uuid> = runs.iter().map(|run| key(*run)).collect();
-        let ended = transaction.all(statements::READ_ENDED, &[&keys]).await?;
-        self.commit_transaction(transaction).await?;
-        rows::read_all(&ended, |row| Ok((run_key(row, 0)?, rows::run_status(row, 1)?)))
+        let session = self.begin(Role::Work).await?;
+        let ended = session.all(READ_ENDED, &[&keys(runs)]).await?;
+        self.commit_session(session).await?;
+        read_all(&ended, run::read_ended)
     }
 
     async fn list(
@@ -75,71 +91,61 @@ impl Runs for PostgresStore {
         before: Option<RunKey>,
         rows_max: usize,
     ) -> Result<RunPage, StoreError> {
-        let transaction = self.begin().await?;
-        let page = list(&transaction, filter, before, rows_max).await?;
-        self.commit_transaction(transaction).await?;
+        let session = self.begin(Role::Work).await?;
+        let page = list(&self.shared.ids(&session), filter, before, rows_max).await?;
+        self.commit_session(session).await?;
         Ok(page)
     }
 }
 
-impl Transaction {
-    pub(super) async fn read_tasks(
-        &self,
-        run: RunKey,
-        open_only: bool,
-    ) -> Result<Vec<TaskRow>, StoreError> {
-        let tasks = self.all(statements::READ_TASKS, &[&key(run), &open_only]).await?;
-        rows::read_all(&tasks, |row| Ok(rows::task(row)?.1))
-    }
-
-    pub(super) async fn log(&self, run: StoredRun) -> Result<RunLog, StoreError> {
-        let run_key = run.row.key;
-        let attempts = self.all(statements::READ_ATTEMPTS, &[&key(run_key)]).await?;
-        let events = self.all(statements::READ_EVENTS, &[&key(run_key)]).await?;
-        Ok(RunLog {
-            run: run.row,
-            open: self.read_tasks(run_key, true).await?,
-            attempts: rows::read_all(&attempts, rows::attempt)?,
-            events: rows::read_all(&events, rows::event)?,
-        })
-    }
+async fn read_tasks(session: &Session, run: RunKey, open_only: bool) -> PgResult<Vec<TaskRow>> {
+    let tasks = session.all(READ_TASKS, &[&key(run), &open_only]).await?;
+    Ok(read_all(&tasks, |row| Ok(task::read(row)?.1))?)
 }
 
-async fn view(transaction: &Transaction, run: StoredRun) -> Result<RunView, StoreError> {
-    let definition = transaction.definition(run.row.definition).await?;
+async fn read_log(session: &Session, run: StoredRun) -> PgResult<RunLog> {
+    let run_key = run.row.key;
+    let attempts = session.all(READ_ATTEMPTS, &[&key(run_key)]).await?;
+    let events = session.all(READ_EVENTS, &[&key(run_key)]).await?;
+    Ok(RunLog {
+        run: run.row,
+        open: read_tasks(session, run_key, true).await?,
+        attempts: read_all(&attempts, |row| Ok(attempt::read(row)?.1))?,
+        events: read_all(&events, |row| Ok(event::read(row)?.1))?,
+    })
+}
+
+async fn view(ids: &IdLookup<'_>, run: StoredRun) -> PgResult<RunView> {
+    let definition = ids.plan(run.row.definition).await?;
     Ok(RunView { row: run.row, definition })
 }
 
-async fn optional_view(
-    transaction: &Transaction,
-    row: Option<Row>,
-) -> Result<Option<RunView>, StoreError> {
+async fn optional_view(ids: &IdLookup<'_>, row: Option<Row>) -> PgResult<Option<RunView>> {
     match row {
-        Some(row) => view(transaction, rows::run(&row)?).await.map(Some),
+        Some(row) => view(ids, run::read(&row)?).await.map(Some),
         None => Ok(None),
     }
 }
 
 async fn list(
-    transaction: &Transaction,
+    ids: &IdLookup<'_>,
     filter: &RunFilter,
     before: Option<RunKey>,
     rows_max: usize,
-) -> Result<RunPage, StoreError> {
+) -> PgResult<RunPage> {
     let before = key(before.unwrap_or(RunKey(u128::MAX)));
     let tenant = filter.tenant.as_ref().map(Tenant::as_str);
     let status = filter.status.map(|status| status as i16);
-    let one_more = i64::try_from(rows_max + 1).unwrap_or(i64::MAX);
-    let params: super::transaction::Params<'_> =
-        &[&before, &tenant, &filter.workflow, &status, &one_more];
-    let found = transaction.all(statements::LIST_RUNS, params).await?;
-    let mut found = rows::read_all(&found, rows::run)?;
+    let one_more = sql_rows_max(rows_max + 1);
+    let params: Params<'_> = &[&before, &tenant, &filter.workflow, &status, &one_more];
+    let found = ids.session.all(LIST_RUNS, params).await?;
+    let mut found = read_all(&found, run::read)?;
     let has_more = found.len() > rows_max;
     found.truncate(rows_max);
     let next = found.last().filter(|_| has_more).map(|run| run.row.key);
     let mut runs = Vec::with_capacity(found.len());
     for run in found {
-        runs.push(view(transaction, run).await?);
+        runs.push(view(ids, run).await?);
     }
     Ok(RunPage { runs, next })
 }

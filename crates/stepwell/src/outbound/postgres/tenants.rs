@@ -1,11 +1,19 @@
 use async_trait::async_trait;
-use stepwell_core::fair::Group;
 use stepwell_core::id::Tenant;
-use tokio_postgres::Row;
 
-use super::rows::{self, count, int32, unsigned};
-use super::{PostgresStore, statements};
+use super::lookup::tenants::{LOCK_TENANT_TABLE, tenant_nos};
+use super::queue::LOCK_TENANTS;
+use super::queue::service::lock_serving_shared;
+use super::rows::{int32, read_all, tenant};
+use super::session::{Done, HintSet, PgResult};
+use super::sql::{self, Sql};
+use super::{PostgresStore, Role};
 use crate::ports::{Hint, StoreError, TenantSettings, TenantView, Tenants};
+
+const SET_TENANT: Sql = sql::TENANT.named("set_tenant");
+const SET_DEFAULT_TENANT: Sql = sql::TENANT.named("set_default_tenant");
+const ALL_TENANTS: Sql = sql::TENANT.named("all_tenants");
+const VIEW_TENANT: Sql = sql::TENANT.named("view_tenant");
 
 #[async_trait]
 impl Tenants for PostgresStore {
@@ -15,7 +23,7 @@ impl Tenants for PostgresStore {
         settings: TenantSettings,
     ) -> Result<(), StoreError> {
         settings.check()?;
-        self.with_retries(|| self.set_once(tenant, settings)).await
+        self.with_retries(|| self.set_tenant_once(tenant, settings)).await
     }
 
     async fn set_default_tenant(&self, settings: TenantSettings) -> Result<(), StoreError> {
@@ -24,60 +32,53 @@ impl Tenants for PostgresStore {
     }
 
     async fn tenant(&self, tenant: &Tenant) -> Result<Option<TenantView>, StoreError> {
-        let transaction = self.begin().await?;
-        let row = transaction.one(statements::VIEW_TENANT, &[&tenant.as_str()]).await?;
-        let view = row.map(|row| view(&row)).transpose()?;
-        self.commit_transaction(transaction).await?;
+        let session = self.begin(Role::Work).await?;
+        let row = session.one(VIEW_TENANT, &[&tenant.as_str()]).await?;
+        let view = row.as_ref().map(tenant::read_view).transpose()?;
+        self.commit_session(session).await?;
         Ok(view)
     }
 }
 
 impl PostgresStore {
-    async fn set_once(&self, tenant: &Tenant, settings: TenantSettings) -> Result<(), StoreError> {
-        let groups = self.groups(std::slice::from_ref(tenant)).await?;
-        let group = groups.get(tenant).copied().unwrap_or_default();
-        let mut transaction = self.begin().await?;
-        transaction.share_service().await?;
-        let number = int32(group);
+    async fn set_tenant_once(
+        &self,
+        tenant: &Tenant,
+        settings: TenantSettings,
+    ) -> PgResult<Done<()>> {
+        let asked = std::slice::from_ref(tenant);
+        let numbers = tenant_nos(&self.shared.pool, &self.shared.ids, asked).await?;
+        let tenant_no = numbers.get(tenant).copied().unwrap_or_default();
+        let session = self.begin(Role::Work).await?;
+        lock_serving_shared(&session).await?;
+        let number = int32(tenant_no);
         // Waits for transactions that counted by the old settings.
-        transaction.run(statements::LOCK_TENANTS, &[&vec![number]]).await?;
+        session.run(LOCK_TENANTS, &[&vec![number]]).await?;
         let (weight, tasks_max) = (int32(settings.weight), settings.tasks_max.map(int32));
-        transaction.run(statements::SET_TENANT, &[&number, &weight, &tasks_max]).await?;
-        transaction.resettle(group).await?;
-        transaction.earn(Hint::Ready);
-        self.commit_transaction(transaction).await
+        session.run(SET_TENANT, &[&number, &weight, &tasks_max]).await?;
+        let queues = self.shared.queues(&session);
+        queues.apply_settings(tenant_no).await?;
+        let learned = queues.learned();
+        self.commit_session(session).await?;
+        Ok(Done { answer: (), hints: HintSet::default().with(Hint::Ready), learned })
     }
 
-    async fn set_default_once(&self, settings: TenantSettings) -> Result<(), StoreError> {
-        let mut transaction = self.begin().await?;
-        transaction.share_service().await?;
+    async fn set_default_once(&self, settings: TenantSettings) -> PgResult<Done<()>> {
+        let session = self.begin(Role::Work).await?;
+        lock_serving_shared(&session).await?;
         // No tenant may appear between the look and the locks.
-        transaction.run(statements::LOCK_TENANT_TABLE, &[]).await?;
-        let all = transaction.all(statements::ALL_TENANTS, &[]).await?;
-        let groups: Vec<i32> = rows::read_all(&all, |row| Ok(row.try_get(0)?))?;
-        transaction.run(statements::LOCK_TENANTS, &[&groups]).await?;
+        session.run(LOCK_TENANT_TABLE, &[]).await?;
+        let all = session.all(ALL_TENANTS, &[]).await?;
+        let numbers: Vec<i32> = read_all(&all, tenant::read_int)?;
+        session.run(LOCK_TENANTS, &[&numbers]).await?;
         let (weight, tasks_max) = (int32(settings.weight), settings.tasks_max.map(int32));
-        transaction.run(statements::SET_DEFAULT_TENANT, &[&weight, &tasks_max]).await?;
-        for group in groups {
-            transaction.resettle(group.unsigned_abs()).await?;
+        session.run(SET_DEFAULT_TENANT, &[&weight, &tasks_max]).await?;
+        let queues = self.shared.queues(&session);
+        for number in numbers {
+            queues.apply_settings(number.unsigned_abs()).await?;
         }
-        transaction.earn(Hint::Ready);
-        self.commit_transaction(transaction).await
+        let learned = queues.learned();
+        self.commit_session(session).await?;
+        Ok(Done { answer: (), hints: HintSet::default().with(Hint::Ready), learned })
     }
-}
-
-fn view(row: &Row) -> Result<TenantView, StoreError> {
-    let tasks_max: Option<i32> = row.try_get(2)?;
-    let size = |column| unsigned(row, column).map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-    Ok(TenantView {
-        group: Group(count(row, 0)?),
-        settings: TenantSettings {
-            weight: count(row, 1)?,
-            tasks_max: tasks_max.map(i32::unsigned_abs),
-        },
-        n_ready: size(3)?,
-        n_running: size(4)?,
-        n_throttled: size(5)?,
-        n_parked: size(6)?,
-    })
 }

@@ -1,16 +1,18 @@
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stepwell_core::decide::Happening;
-use stepwell_core::id::{Epoch, Node, RunKey};
-use tokio_postgres::Row;
+use stepwell_core::id::Epoch;
 
-use super::batch::{Happened, Happenings};
-use super::rows::{self, int, int32, key, node, run_key, time};
-use super::transaction::Params;
-use super::{PostgresStore, Role, statements};
+use super::lead::timers::fire;
+use super::queue::service::lock_serving_shared;
+use super::rows::int;
+use super::rows::timer::read_until_due;
+use super::session::{Done, Params, PgResult};
+use super::sql::{self, Sql};
+use super::{PostgresStore, Role};
 use crate::ports::{FiredTimers, StoreError, Timers};
+
+const ANY_DUE_TIMER: Sql = sql::TIMER.named("any_due_timer");
 
 #[async_trait]
 impl Timers for PostgresStore {
@@ -29,39 +31,18 @@ impl Timers for PostgresStore {
 impl PostgresStore {
     /// How long until the next timer is due, if there is one.
     async fn until_due(&self, epoch: Epoch) -> Result<Option<Duration>, StoreError> {
-        let params: Params<'_> = &[&int(epoch.0), &self.shared.injected_now()];
-        let row = self.glance(Role::Leader, statements::ANY_DUE_TIMER, params).await?;
-        let row = row.filter(|row| row.get(0)).ok_or(StoreError::NotLeader)?;
-        let micros: Option<i64> = row.try_get(1)?;
-        Ok(micros.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))))
+        let params: Params<'_> = &[&int(epoch.0), &self.shared.pool.injected_now()];
+        let row = self.query_once(Role::Leader, ANY_DUE_TIMER, params).await?;
+        read_until_due(&row.ok_or(StoreError::NotLeader)?)
     }
 
-    async fn fire_once(&self, epoch: Epoch, timers_max: usize) -> Result<FiredTimers, StoreError> {
-        let mut transaction = self.begin_as(Role::Leader).await?;
-        transaction.share_service().await?;
-        transaction.check_epoch(epoch).await?;
-        let now = transaction.now;
-        let n = i64::try_from(timers_max).unwrap_or(i64::MAX);
-        let rows = transaction.all(statements::DUE_TIMERS, &[&now.as_micros(), &n]).await?;
-        let read = |row: &Row| Ok((run_key(row, 0)?, node(row, 1)?));
-        let due: Vec<(RunKey, Node)> = rows::read_all(&rows, read)?;
-        let mut happenings = Happenings::new();
-        for (run, node) in &due {
-            let happening = Happening::TimerFired;
-            let happened = Happened { node: *node, token: None, happening };
-            happenings.entry(*run).or_default().push(happened);
-        }
-        let fired = transaction.happen(happenings).await?;
-        let is_stale = |timer: &&(RunKey, Node)| !fired.contains(&(timer.0, timer.1, None));
-        let stale: BTreeSet<_> = due.iter().filter(is_stale).collect();
-        if !stale.is_empty() {
-            let runs: Vec<_> = stale.iter().map(|(run, _)| key(*run)).collect();
-            let nodes: Vec<i32> = stale.iter().map(|(_, node)| int32(node.0)).collect();
-            transaction.run(statements::CLEAR_TIMERS, &[&runs, &nodes]).await?;
-        }
-        let next = transaction.one(statements::NEXT_TIMER, &[]).await?;
-        let next = next.map(|row| time(&row, 0)).transpose()?;
-        self.commit_transaction(transaction).await?;
-        Ok(FiredTimers { n_fired: fired.len(), next_due: next.map(|due| due.since(now)) })
+    async fn fire_once(&self, epoch: Epoch, timers_max: usize) -> PgResult<Done<FiredTimers>> {
+        let session = self.begin(Role::Leader).await?;
+        lock_serving_shared(&session).await?;
+        let runs = self.shared.runs(&session);
+        let (answer, hints) = fire(&runs, epoch, timers_max).await?;
+        let learned = runs.queues.learned();
+        self.commit_session(session).await?;
+        Ok(Done { answer, hints, learned })
     }
 }

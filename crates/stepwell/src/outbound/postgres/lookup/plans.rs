@@ -1,0 +1,96 @@
+//! The definitions that runs are decided on.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use stepwell_core::id::DefinitionId;
+
+use super::super::rows::{corrupt, definition, int32};
+use super::super::session::PgResult;
+use super::super::sql::{self, Sql};
+use super::IdLookup;
+use crate::ports::StoredDefinition;
+
+const READ_DEFINITION: Sql = sql::DEFINITION.named("read_definition");
+
+/// A number that changes whenever a definition is added or policies are replaced.
+pub(crate) const DEFINITION_REVISIONS: Sql = sql::DEFINITION.named("definition_revisions");
+
+/// Definitions that were read before. Their structure never changes. Their policies may be replaced
+/// by other processes, so they are read anew when that was seen.
+pub(crate) struct PlanCache {
+    plans: Mutex<HashMap<DefinitionId, Arc<StoredDefinition>>>,
+    /// What [`DEFINITION_REVISIONS`] gave last.
+    revisions: AtomicI64,
+}
+
+impl Default for PlanCache {
+    fn default() -> Self {
+        Self { plans: Mutex::default(), revisions: AtomicI64::new(-1) }
+    }
+}
+
+impl PlanCache {
+    /// Those of these definitions that were read before.
+    pub(crate) fn cached(
+        &self,
+        ids: &BTreeSet<DefinitionId>,
+    ) -> BTreeMap<DefinitionId, Arc<StoredDefinition>> {
+        let plans = self.plans();
+        ids.iter().filter_map(|id| Some((*id, Arc::clone(plans.get(id)?)))).collect()
+    }
+
+    pub(crate) fn remember(&self, stored: &Arc<StoredDefinition>) {
+        self.plans().insert(stored.id, Arc::clone(stored));
+    }
+
+    /// Forgets definitions if policies have changed since the last look, perhaps by another
+    /// process: what is read next is fresh.
+    pub(crate) fn saw_revisions(&self, revisions: i64) {
+        if self.revisions.swap(revisions, Ordering::AcqRel) != revisions {
+            self.plans().clear();
+        }
+    }
+
+    fn plans(&self) -> MutexGuard<'_, HashMap<DefinitionId, Arc<StoredDefinition>>> {
+        self.plans.lock().expect("no holder of the lock panics")
+    }
+}
+
+impl IdLookup<'_> {
+    /// The definition that a run is decided on.
+    pub(crate) async fn plan(&self, id: DefinitionId) -> PgResult<Arc<StoredDefinition>> {
+        let found = self.find_plan(id).await?;
+        Ok(found.ok_or_else(|| corrupt(format!("definition {} is missing", id.0)))?)
+    }
+
+    /// Definitions that runs are decided on.
+    pub(crate) async fn plans(
+        &self,
+        ids: impl Iterator<Item = DefinitionId>,
+    ) -> PgResult<HashMap<DefinitionId, Arc<StoredDefinition>>> {
+        let ids: BTreeSet<DefinitionId> = ids.collect();
+        let mut plans = HashMap::with_capacity(ids.len());
+        for id in ids {
+            plans.insert(id, self.plan(id).await?);
+        }
+        Ok(plans)
+    }
+
+    /// A definition, if it is stored.
+    pub(crate) async fn find_plan(
+        &self,
+        id: DefinitionId,
+    ) -> PgResult<Option<Arc<StoredDefinition>>> {
+        let cached = self.plans.plans().get(&id).map(Arc::clone);
+        if cached.is_some() {
+            return Ok(cached);
+        }
+        let row = self.session.one(READ_DEFINITION, &[&int32(id.0)]).await?;
+        let Some(row) = row else { return Ok(None) };
+        let stored = Arc::new(definition::read(&row)?);
+        self.plans.remember(&stored);
+        Ok(Some(stored))
+    }
+}

@@ -1,0 +1,135 @@
+//! Claiming ready tasks: the first ones of a worker's queues, in fair order.
+
+use std::collections::BTreeMap;
+
+use stepwell_core::decide::is_suspect;
+use stepwell_core::fair::{Position, take_turns};
+use stepwell_core::id::Token;
+
+use super::super::rows::queue::{Candidate, ClaimedCandidate, read_candidate, read_claimed};
+use super::super::rows::worker::{self, ServingWorker};
+use super::super::rows::{Param, int, int32, read_all, rows_max, token};
+use super::super::session::{Params, PgResult};
+use super::super::sql::{self, Sql};
+use super::QueueSet;
+use crate::ports::ClaimRequest;
+
+const FIND_WORKER: Sql = sql::WORKER.named("find_worker");
+const FIRST_READY: Sql = sql::QUEUE.named("first_ready");
+const CLAIM_TASKS: Sql = sql::QUEUE.named("claim_tasks");
+const SET_NEXT_TURN: Sql = sql::WORKER.named("set_next_turn");
+
+/// What a claim chose.
+#[derive(Default)]
+pub(crate) struct Chosen {
+    pub(crate) tasks: Vec<Candidate>,
+    /// What was taken, by queue.
+    taken: BTreeMap<String, Taken>,
+    served_last: Option<usize>,
+}
+
+/// What was taken from a queue.
+#[derive(Default)]
+struct Taken {
+    n: u64,
+    greatest: Position,
+}
+
+impl Chosen {
+    /// Chooses ready tasks in fair order, taking turns between queues, with at most one suspect.
+    pub(crate) fn of(
+        serving: &ServingWorker,
+        queues: Vec<Vec<Candidate>>,
+        request: &ClaimRequest,
+    ) -> Self {
+        let is_suspect = |task: &Candidate| is_suspect(task.losses, request.crash_limit);
+        let (first, n) = (serving.next_turn, request.tasks_max);
+        let mut chosen = Self::default();
+        for (turn, task) in take_turns(queues, first, n, request.suspect, is_suspect) {
+            let taken = chosen.taken.entry(serving.queues[turn].clone()).or_default();
+            taken.n += 1;
+            taken.greatest = task.position.max(taken.greatest);
+            chosen.tasks.push(task);
+            chosen.served_last = Some(turn);
+        }
+        chosen
+    }
+}
+
+impl QueueSet<'_> {
+    /// The worker as it is registered, and the token for what it claims. The database's time is
+    /// read along.
+    pub(crate) async fn find_worker(
+        &self,
+        request: &ClaimRequest,
+    ) -> PgResult<Option<(ServingWorker, Token)>> {
+        let row = self.session.one(FIND_WORKER, &[&request.worker.as_str()]).await?;
+        let Some(row) = row else { return Ok(None) };
+        self.session.set_now(worker::read_now(&row)?);
+        Ok(Some(worker::read_serving(&row, request.salt)?))
+    }
+
+    /// The first tasks of each of the worker's queues, in the order of its queues.
+    pub(crate) async fn candidates(
+        &self,
+        serving: &ServingWorker,
+        request: &ClaimRequest,
+    ) -> PgResult<Vec<Vec<Candidate>>> {
+        let queues = serving.queues.iter().map(|queue| self.first_ready(serving, queue, request));
+        // Polled in order, so that all are asked for in one go.
+        futures_util::future::join_all(queues).await.into_iter().collect()
+    }
+
+    /// The first tasks of a queue that the worker can take, one suspect among them if it may.
+    async fn first_ready(
+        &self,
+        serving: &ServingWorker,
+        queue: &str,
+        request: &ClaimRequest,
+    ) -> PgResult<Vec<Candidate>> {
+        let n = rows_max(request.tasks_max);
+        let suspects_from = int32(request.crash_limit.saturating_sub(1));
+        let n_suspects = i64::from(request.suspect);
+        let params: Params<'_> = &[&queue, &serving.definitions, &suspects_from, &n, &n_suspects];
+        Ok(read_all(&self.session.all(FIRST_READY, params).await?, read_candidate)?)
+    }
+
+    /// Marks the chosen tasks as the worker's, and moves its frontiers on.
+    pub(crate) async fn claim(
+        &self,
+        serving: &ServingWorker,
+        chosen: &Chosen,
+        fence: Token,
+    ) -> PgResult<Vec<ClaimedCandidate>> {
+        let task_at: Vec<&str> = chosen.tasks.iter().map(|task| task.task_at.as_str()).collect();
+        let ready_at: Vec<&str> = chosen.tasks.iter().map(|task| task.ready_at.as_str()).collect();
+        let queues: Vec<&str> = chosen.taken.keys().map(String::as_str).collect();
+        let frontiers: Vec<i64> = chosen.taken.values().map(|t| int(t.greatest.0)).collect();
+        let (fence, now): (Param<'_>, Param<'_>) = (&token(fence), &self.session.now().as_micros());
+        let params: Params<'_> =
+            &[&task_at, &ready_at, &serving.no, fence, now, &queues, &frontiers];
+        Ok(read_all(&self.session.all(CLAIM_TASKS, params).await?, read_claimed)?)
+    }
+
+    /// Moves the turn among the worker's queues on.
+    pub(crate) async fn set_next_turn(
+        &self,
+        serving: &ServingWorker,
+        chosen: &Chosen,
+    ) -> PgResult<()> {
+        match chosen.served_last {
+            Some(turn) if serving.queues.len() > 1 => {
+                let next = i32::try_from((turn + 1) % serving.queues.len()).unwrap_or_default();
+                self.session.run(SET_NEXT_TURN, &[&serving.no, &next]).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts what a claim looked at and took, for the watermarks.
+    pub(crate) fn count_taken(&self, chosen: &Chosen) {
+        let mut progress = self.watermarks.progress();
+        progress.looked();
+        chosen.taken.iter().for_each(|(queue, taken)| progress.took(queue, taken.n));
+    }
+}

@@ -1,0 +1,76 @@
+//! Admissions that come free go to throttled tasks of the same tenant, oldest first.
+
+use std::collections::BTreeSet;
+
+use stepwell_core::id::{Node, RunKey};
+
+use super::super::rows::queue::read;
+use super::super::rows::{TaskKeys, int, int32, read_all, task, tenant};
+use super::super::session::PgResult;
+use super::super::sql::{self, Sql};
+use super::QueueSet;
+use super::limits::LOCK_TENANTS;
+
+pub(super) const WITHDRAW_READY: Sql = sql::QUEUE.named("withdraw_ready");
+const POP_THROTTLED: Sql = sql::QUEUE.named("pop_throttled");
+const DELETE_ADMITTED: Sql = sql::QUEUE.named("delete_admitted");
+const DELETE_ADMITTED_OF_TENANT: Sql = sql::QUEUE.named("delete_admitted_of_tenant");
+const ADMIT_EXISTING: Sql = sql::QUEUE.named("admit_existing");
+const YOUNGEST_READY: Sql = sql::QUEUE.named("youngest_ready");
+
+impl QueueSet<'_> {
+    /// Admissions of tasks that moved on go to throttled tasks of the same tenants.
+    pub(super) async fn free_admissions(&self, gone: &[(RunKey, Node)]) -> PgResult<()> {
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let keys = TaskKeys::of(gone.iter().copied());
+        let freed = self.session.all(DELETE_ADMITTED, &keys.params()).await?;
+        let tenants: BTreeSet<u32> = freed.iter().map(tenant::read_no).collect::<Result<_, _>>()?;
+        for tenant_no in tenants {
+            self.fill(tenant_no).await?;
+        }
+        Ok(())
+    }
+
+    /// Enqueues throttled tasks of a tenant, as far as its limit allows, oldest first.
+    async fn fill(&self, tenant_no: u32) -> PgResult<()> {
+        loop {
+            let room = self.room([tenant_no].into_iter()).await?;
+            let n = room.left(tenant_no).map_or(i64::from(i32::MAX), int);
+            let next = self.session.all(POP_THROTTLED, &[&int32(tenant_no), &n]).await?;
+            if next.is_empty() {
+                return Ok(());
+            }
+            let mut next = read_all(&next, read)?;
+            next.sort_by_key(|task| task.number);
+            // Some may be parked instead and leave room for more.
+            self.enqueue(next).await?;
+        }
+    }
+
+    /// Counts a tenant's admissions anew after its settings changed, and throttles its youngest
+    /// ready tasks if its limit was lowered.
+    pub(crate) async fn apply_settings(&self, tenant_no: u32) -> PgResult<()> {
+        let number = int32(tenant_no);
+        self.session.run(LOCK_TENANTS, &[&vec![number]]).await?;
+        let settings = self.settings(&[number]).await?;
+        let Some(settings) = settings.get(&tenant_no) else { return Ok(()) };
+        let Some(max) = settings.tasks_max else {
+            self.session.run(DELETE_ADMITTED_OF_TENANT, &[&number]).await?;
+            return self.fill(tenant_no).await;
+        };
+        self.session.run(ADMIT_EXISTING, &[&number]).await?;
+        let counts = self.count_admitted(&[number]).await?;
+        let taken = counts.get(&tenant_no).copied().unwrap_or(0);
+        let surplus = int(taken.saturating_sub(u64::from(max)));
+        let youngest = self.session.all(YOUNGEST_READY, &[&number, &surplus]).await?;
+        let youngest = TaskKeys::of(read_all(&youngest, task::read_key)?);
+        let withdrawn = self.session.all(WITHDRAW_READY, &youngest.params()).await?;
+        let withdrawn = read_all(&withdrawn, read)?;
+        self.return_positions(&withdrawn).await?;
+        self.session.all(DELETE_ADMITTED, &youngest.params()).await?;
+        self.throttle(&withdrawn).await?;
+        self.fill(tenant_no).await
+    }
+}

@@ -1,0 +1,136 @@
+//! Positions of tenants in queues: the last one each was given, and the next ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use stepwell_core::fair::{
+    Group, POSITION_MAX, Position, last_after_cancel, next_position, order_key, stride,
+};
+use stepwell_core::id::Queue;
+
+use super::super::connection::pool::Pool;
+use super::super::connection::role::Role;
+use super::super::rows::position::{self, PositionArrays, TenantInQueue, TenantInQueueArrays};
+use super::super::rows::queue::{PlaceArrays, Queued};
+use super::super::session::{PgResult, Session};
+use super::super::sql::{self, Sql};
+use super::QueueSet;
+
+const INSERT_MISSING_POSITIONS: Sql = sql::POSITION.named("insert_missing_positions");
+const LOCK_POSITIONS: Sql = sql::POSITION.named("lock_positions");
+const UPDATE_POSITIONS: Sql = sql::POSITION.named("update_positions");
+const READ_FRONTIERS: Sql = sql::POSITION.named("read_frontiers");
+const GREATEST_POSITIONS: Sql = sql::QUEUE.named("greatest_positions");
+
+/// The last positions that tenants were given in queues.
+pub(crate) type TenantPositions = BTreeMap<TenantInQueue, Option<Position>>;
+
+/// How far queues are, by the greatest position that was dequeued.
+pub(super) type Frontiers = BTreeMap<Queue, Position>;
+
+/// The tenants of tasks in the queues of tasks.
+pub(super) fn tenants_in_queues(tasks: &[Queued]) -> BTreeSet<TenantInQueue> {
+    tasks.iter().map(|task| (task.tenant_no, task.queue.clone())).collect()
+}
+
+/// Gives tasks their tenants' next positions, in order.
+pub(super) fn take_positions(
+    tasks: &[Queued],
+    weight: impl Fn(u32) -> u32,
+    positions: &mut TenantPositions,
+    frontiers: &Frontiers,
+) -> PlaceArrays {
+    let mut places = PlaceArrays::default();
+    for task in tasks {
+        let frontier = frontiers.get(&task.queue).copied().unwrap_or_default();
+        let last = positions.entry((task.tenant_no, task.queue.clone())).or_default();
+        // Starts are refused before the positions are used up; what is already under way
+        // shares the last one, in order of arrival.
+        let position = next_position(frontier, *last, stride(weight(task.tenant_no)))
+            .unwrap_or(Position(POSITION_MAX));
+        *last = Some(position);
+        places.push(position, order_key(position, Group(task.tenant_no)));
+    }
+    places
+}
+
+impl QueueSet<'_> {
+    /// The last positions of tenants in queues, locked in order. Rows that are missing are inserted
+    /// before.
+    pub(super) async fn lock_all_positions(
+        &self,
+        tenants: &BTreeSet<TenantInQueue>,
+    ) -> PgResult<TenantPositions> {
+        if tenants.is_empty() {
+            return Ok(TenantPositions::new());
+        }
+        insert_missing(self.session, tenants).await?;
+        lock(self.session, tenants).await
+    }
+
+    pub(super) async fn update_positions(&self, positions: &TenantPositions) -> PgResult<()> {
+        if positions.is_empty() {
+            return Ok(());
+        }
+        self.session.run(UPDATE_POSITIONS, &PositionArrays::of(positions).params()).await
+    }
+
+    pub(super) async fn frontiers(&self, tenants: &BTreeSet<TenantInQueue>) -> PgResult<Frontiers> {
+        if tenants.is_empty() {
+            return Ok(Frontiers::new());
+        }
+        let queues: BTreeSet<&str> = tenants.iter().map(|(_, queue)| queue.as_str()).collect();
+        let queues: Vec<&str> = queues.into_iter().collect();
+        let rows = self.session.all(READ_FRONTIERS, &[&queues]).await?;
+        Ok(rows.iter().map(position::read_frontier).collect::<Result<_, _>>()?)
+    }
+
+    /// Tenants whose ready tasks left without a claim get their positions back.
+    pub(super) async fn return_positions(&self, withdrawn: &[Queued]) -> PgResult<()> {
+        if withdrawn.is_empty() {
+            return Ok(());
+        }
+        for task in withdrawn {
+            self.watermarks.progress().took(task.queue.as_str(), 1);
+        }
+        let tenants = tenants_in_queues(withdrawn);
+        let mut positions = lock(self.session, &tenants).await?;
+        let frontiers = self.frontiers(&tenants).await?;
+        let asked = positions.keys().map(|(tenant_no, queue)| (*tenant_no, queue));
+        let asked = TenantInQueueArrays::of(asked);
+        let rows = self.session.all(GREATEST_POSITIONS, &asked.params()).await?;
+        for row in &rows {
+            let (tenant, greatest) = position::read_greatest(row)?;
+            let frontier = frontiers.get(&tenant.1).copied().unwrap_or_default();
+            positions.insert(tenant, Some(last_after_cancel(frontier, greatest)));
+        }
+        self.update_positions(&positions).await
+    }
+}
+
+/// Gives tenants that are new to a queue a row to be locked by, in a short transaction of its own:
+/// found while others are locked already, it could not be locked in order.
+pub(crate) async fn insert_missing_positions(
+    pool: &Arc<Pool>,
+    missing: &BTreeSet<TenantInQueue>,
+) -> PgResult<()> {
+    let session = Session::unopened(pool, Role::Work).await?;
+    session.open().await?;
+    insert_missing(&session, missing).await?;
+    lock(&session, missing).await?;
+    session.close().await?;
+    session.end();
+    Ok(())
+}
+
+async fn insert_missing(session: &Session, tenants: &BTreeSet<TenantInQueue>) -> PgResult<()> {
+    let asked = TenantInQueueArrays::of(tenants.iter().map(|(no, queue)| (*no, queue)));
+    session.run(INSERT_MISSING_POSITIONS, &asked.params()).await
+}
+
+/// The last positions of tenants in queues, locked in order, as far as there are rows.
+async fn lock(session: &Session, tenants: &BTreeSet<TenantInQueue>) -> PgResult<TenantPositions> {
+    let asked = TenantInQueueArrays::of(tenants.iter().map(|(no, queue)| (*no, queue)));
+    let rows = session.all(LOCK_POSITIONS, &asked.params()).await?;
+    Ok(rows.iter().map(position::read_last).collect::<Result<_, _>>()?)
+}

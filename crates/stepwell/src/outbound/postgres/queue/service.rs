@@ -1,0 +1,56 @@
+//! What live workers serve: held still by all who enqueue, changed by workers that come and go.
+
+use super::super::rows;
+use super::super::rows::queue::read;
+use super::super::rows::read_all;
+use super::super::session::{PgResult, Session};
+use super::super::sql::{self, Sql};
+use super::QueueSet;
+
+const LOCK_SERVING_SHARED: Sql = sql::WORKER.named("lock_serving_shared");
+const LOCK_SERVING_EXCLUSIVE: Sql = sql::WORKER.named("lock_serving_exclusive");
+const UNPARK: Sql = sql::QUEUE.named("unpark");
+const WITHDRAW_UNSERVED: Sql = sql::QUEUE.named("withdraw_unserved");
+
+/// Opens a transaction, reads its time and holds still what live workers serve, in one round trip.
+pub(crate) async fn open_serving(session: &Session) -> PgResult<()> {
+    let schema = &session.pool().schema;
+    let params: [rows::Param<'_>; 1] = [schema];
+    let (begun, shared) = tokio::join!(
+        biased;
+        session.open_timeless(),
+        session.one(LOCK_SERVING_SHARED, &params),
+    );
+    begun?;
+    let now = shared?.as_ref().map(rows::server::read_now).transpose()?;
+    session.set_now(now.unwrap_or_default());
+    Ok(())
+}
+
+/// Holds still what live workers serve, so that no task is parked behind the back of a worker
+/// that registers. Called before anything else is locked.
+pub(crate) async fn lock_serving_shared(session: &Session) -> PgResult<()> {
+    session.all(LOCK_SERVING_SHARED, &[&session.pool().schema]).await.map(drop)
+}
+
+/// Waits for everybody who enqueues tasks. Called before anything else is locked.
+pub(crate) async fn lock_serving_exclusive(session: &Session) -> PgResult<()> {
+    session.all(LOCK_SERVING_EXCLUSIVE, &[&session.pool().schema]).await.map(drop)
+}
+
+impl QueueSet<'_> {
+    /// Parked tasks that are served by now are enqueued again, stamped anew, and ready ones that
+    /// nobody serves any more are parked.
+    pub(crate) async fn park_and_unpark(&self) -> PgResult<()> {
+        let back = self.session.all(UNPARK, &[]).await?;
+        let mut back = read_all(&back, read)?;
+        back.sort_by_key(|task| task.number);
+        self.enqueue(back).await?;
+        let unserved = self.session.all(WITHDRAW_UNSERVED, &[]).await?;
+        let unserved = read_all(&unserved, read)?;
+        self.return_positions(&unserved).await?;
+        let gone: Vec<_> = unserved.iter().map(|task| (task.run, task.node)).collect();
+        self.enqueue(unserved).await?;
+        self.free_admissions(&gone).await
+    }
+}

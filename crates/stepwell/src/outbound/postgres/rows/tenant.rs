@@ -1,0 +1,69 @@
+//! Rows of `tenant`, with the settings in force.
+
+use stepwell_core::fair::Group;
+use stepwell_core::id::Tenant;
+use tokio_postgres::Row;
+
+use super::Read;
+use super::cells::{Cells, only, selected};
+use crate::ports::{TenantSettings, TenantView};
+
+/// What is read of a tenant `t` where `d` is the default.
+pub(super) const SETTINGS: &str = "t.group_id, t.name, \
+    case when t.has_own then t.weight else d.weight end, \
+    case when t.has_own then t.tasks_max else d.tasks_max end";
+
+selected! {
+    /// The columns of [`SETTINGS`].
+    Col { TenantNo, Name, Weight, TasksMax, }
+}
+
+selected! {
+    /// How many tasks of a tenant are where, read with it.
+    Joined { Ready, Running, Throttled, Parked, }
+}
+
+/// A tenant's number and name.
+pub(crate) fn read_name(row: &Row) -> Read<(u32, Tenant)> {
+    Ok((read_no(row)?, Cells::of(row).name(Col::Name)?))
+}
+
+/// A tenant's number, which a row begins with.
+pub(crate) fn read_no(row: &Row) -> Read<u32> {
+    Cells::of(row).count(Col::TenantNo)
+}
+
+/// A tenant's number as statements take it.
+pub(crate) fn read_int(row: &Row) -> Read<i32> {
+    only(row)
+}
+
+/// A tenant's number and settings.
+pub(crate) fn read_settings(row: &Row) -> Read<(u32, TenantSettings)> {
+    let cells = Cells::of(row);
+    let tasks_max: Option<i32> = cells.get(Col::TasksMax)?;
+    let tasks_max = tasks_max.map(i32::unsigned_abs);
+    Ok((read_no(row)?, TenantSettings { weight: cells.count(Col::Weight)?, tasks_max }))
+}
+
+/// A tenant and how much of its work waits.
+pub(crate) fn read_view(row: &Row) -> Read<TenantView> {
+    let (tenant_no, settings) = read_settings(row)?;
+    let waiting = Cells::of(row).behind::<Col>();
+    Ok(TenantView {
+        group: Group(tenant_no),
+        settings,
+        n_ready: waiting.size(Joined::Ready)?,
+        n_running: waiting.size(Joined::Running)?,
+        n_throttled: waiting.size(Joined::Throttled)?,
+        n_parked: waiting.size(Joined::Parked)?,
+    })
+}
+
+selected! { Admitted { Name, N, } }
+
+/// How many tasks of a tenant are ready or running.
+pub(crate) fn read_admitted(row: &Row) -> Read<(Tenant, usize)> {
+    let cells = Cells::of(row);
+    Ok((cells.name(Admitted::Name)?, cells.size(Admitted::N)?))
+}

@@ -1,0 +1,146 @@
+//! Rows of `worker`, `serve` and `claim`.
+
+use stepwell_core::id::{Token, WorkerId};
+use tokio_postgres::Row;
+
+use super::Read;
+use super::cells::{Cells, only, selected};
+use crate::ports::{ClaimRef, StoreError};
+
+/// Whether a worker lives.
+#[derive(Clone, Copy)]
+enum WorkerState {
+    Alive = 0,
+    /// It went by itself.
+    Gone = 1,
+    /// It was found dead.
+    Dead = 2,
+}
+
+/// The numbers of states, by the words that statements name them with.
+pub(super) fn state_words() -> [(&'static str, String); 3] {
+    let word = |word, state: WorkerState| (word, (state as u8).to_string());
+    [
+        word("{worker.ALIVE}", WorkerState::Alive),
+        word("{worker.GONE}", WorkerState::Gone),
+        word("{worker.DEAD}", WorkerState::Dead),
+    ]
+}
+
+/// What is read of a worker to know what it serves.
+pub(super) const SERVING: &str = "no, queues, next_turn, array(\
+    select distinct definition from stepwell.serve where serve.worker = worker.no)";
+
+selected! {
+    /// The columns of [`SERVING`].
+    Col { No, Queues, NextTurn, Definitions, }
+}
+
+selected! {
+    /// Read with a worker that asks for tasks.
+    Joined { ClaimCount, Now, }
+}
+
+/// A worker and what it serves.
+#[derive(Clone, Debug)]
+pub(crate) struct ServingWorker {
+    pub(crate) no: i64,
+    pub(crate) queues: Vec<String>,
+    pub(crate) next_turn: usize,
+    pub(crate) definitions: Vec<i32>,
+}
+
+impl ServingWorker {
+    /// Whether it is registered as it was, whatever its turn is.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (self.no, &self.queues, &self.definitions) == (other.no, &other.queues, &other.definitions)
+    }
+}
+
+/// A worker, what it serves, and the token for what it gets.
+pub(crate) fn read_serving(row: &Row, salt: u64) -> Read<(ServingWorker, Token)> {
+    let cells = Cells::of(row);
+    let next_turn: i32 = cells.get(Col::NextTurn)?;
+    let serving = ServingWorker {
+        no: cells.get(Col::No)?,
+        queues: cells.get(Col::Queues)?,
+        next_turn: usize::try_from(next_turn).unwrap_or_default(),
+        definitions: cells.get(Col::Definitions)?,
+    };
+    let count = cells.behind::<Col>().unsigned(Joined::ClaimCount)?;
+    Ok((serving, Token::new(count, salt)))
+}
+
+/// The database's time, read with a worker that asks for tasks.
+pub(crate) fn read_now(row: &Row) -> Read<i64> {
+    Cells::of(row).behind::<Col>().get(Joined::Now)
+}
+
+selected! { Named { No, Id, } }
+
+/// A worker's number, which a row begins with.
+pub(crate) fn read_no(row: &Row) -> Read<i64> {
+    only(row)
+}
+
+/// A worker's number and id.
+pub(crate) fn read_name(row: &Row) -> Read<(i64, WorkerId)> {
+    let cells = Cells::of(row);
+    Ok((cells.get(Named::No)?, cells.name(Named::Id)?))
+}
+
+selected! { Served { Queue, Definition, } }
+
+/// A queue and a definition that somebody serves.
+pub(crate) fn read_served(row: &Row) -> Read<(String, u32)> {
+    let cells = Cells::of(row);
+    Ok((cells.get(Served::Queue)?, cells.count(Served::Definition)?))
+}
+
+selected! { Suspected { IsLeader, IsAnyDead, } }
+
+/// Whether there may be workers to reap, unless another leads.
+pub(crate) fn read_any_dead(row: &Row) -> Read<bool> {
+    let cells = Cells::of(row);
+    if !cells.get::<bool>(Suspected::IsLeader)? {
+        return Err(StoreError::NotLeader);
+    }
+    cells.get(Suspected::IsAnyDead)
+}
+
+selected! { Held { Worker, Run, Node, Token, Losses, } }
+
+/// A claim that a worker holds, and how often its task was lost.
+pub(crate) struct HeldClaim {
+    pub(crate) worker: i64,
+    pub(crate) claim: ClaimRef,
+    pub(crate) losses: u32,
+}
+
+pub(crate) fn read_claim(row: &Row) -> Read<HeldClaim> {
+    let cells = Cells::of(row);
+    let (run, node) = (cells.run_key(Held::Run)?, cells.node(Held::Node)?);
+    Ok(HeldClaim {
+        worker: cells.get(Held::Worker)?,
+        claim: ClaimRef { run, node, token: cells.token(Held::Token)? },
+        losses: cells.count(Held::Losses)?,
+    })
+}
+
+selected! { Batch { Token, } }
+
+/// The token of a batch of claims.
+pub(crate) fn read_token(row: &Row) -> Read<Token> {
+    Cells::of(row).token(Batch::Token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cells::Columns;
+    use super::*;
+
+    #[test]
+    fn what_is_selected_of_a_worker_is_what_is_read() {
+        assert_eq!(SERVING.split(", ").count(), Col::ALL.len());
+    }
+}

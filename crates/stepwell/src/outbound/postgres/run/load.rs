@@ -1,0 +1,169 @@
+//! Locking runs and loading the tasks that a decision needs.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use stepwell_core::decide::{Affected, Happening, affected};
+use stepwell_core::id::{DefinitionId, Node, RunKey};
+use stepwell_core::run::TaskRow;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::super::queue::enqueue_unlimited::UnlimitedTenants;
+use super::super::rows::run::{self, RunRef, StoredRun};
+use super::super::rows::{TaskKeys, corrupt, key, keys, read_all, task};
+use super::super::session::PgResult;
+use super::super::sql::{self, Sql};
+use super::{Happened, Happenings, RunSet};
+use crate::ports::StoredDefinition;
+
+const LOCK_RUNS: Sql = sql::RUN.named("lock_runs");
+const LOCK_TASKS: Sql = sql::TASK.named("lock_tasks");
+const LOCK_OPEN_TASKS: Sql = sql::TASK.named("lock_open_tasks");
+pub(super) const READ_SOME_TASKS: Sql = sql::TASK.named("read_some_tasks");
+
+/// What has to be loaded to decide.
+#[derive(Default)]
+pub(super) struct LoadPlan {
+    tasks: BTreeSet<(RunKey, Node)>,
+    /// Runs whose open tasks are all needed.
+    all_open: Vec<Uuid>,
+    /// Whose tasks these are.
+    tenants: BTreeSet<u32>,
+    /// Whether tasks that are queued may be touched, which a claim could take meanwhile. If not,
+    /// the lock on the run is enough, and nothing leaves its queue.
+    may_touch_queued: bool,
+    /// What the runs are thought to be.
+    refs: BTreeMap<RunKey, RunRef>,
+}
+
+/// What was loaded to decide.
+pub(super) struct LoadedTasks {
+    pub(super) tasks: HashMap<RunKey, Vec<TaskRow>>,
+    pub(super) tenants: Option<UnlimitedTenants>,
+}
+
+impl RunSet<'_> {
+    /// Locks runs in the order of their keys.
+    pub(super) async fn lock(&self, runs: &[RunKey]) -> PgResult<Vec<StoredRun>> {
+        let rows = self.session.all(LOCK_RUNS, &[&keys(runs)]).await?;
+        let tenants = rows.iter().map(run::read_tenant_no).collect::<Result<BTreeSet<_>, _>>()?;
+        let names = self.ids.tenant_names(&tenants).await?;
+        let read = |row: &Row| {
+            let tenant = names.get(&run::read_tenant_no(row)?).cloned();
+            run::read_of(row, tenant.ok_or_else(|| corrupt("a tenant is missing"))?)
+        };
+        Ok(read_all(&rows, read)?)
+    }
+
+    /// What has to be loaded, if all these runs are what this process remembers.
+    pub(super) fn plan_from_cache(&self, happenings: &Happenings) -> Option<LoadPlan> {
+        let refs = self.ids.cache.cached_runs(happenings.keys())?;
+        let ids: BTreeSet<DefinitionId> = refs.values().map(|run| run.definition).collect();
+        let definitions = self.ids.plans.cached(&ids);
+        let mut plan = LoadPlan::new(happenings);
+        for (run, reference) in &refs {
+            let stored = definitions.get(&reference.definition)?;
+            plan.add(*run, *reference, stored, &happenings[run]);
+        }
+        (!plan.may_touch_queued).then_some(plan)
+    }
+
+    /// What has to be loaded to decide about locked runs.
+    pub(super) async fn plan_for(
+        &self,
+        runs: &[StoredRun],
+        happenings: &Happenings,
+    ) -> PgResult<LoadPlan> {
+        let definitions = self.ids.plans(runs.iter().map(|run| run.row.definition)).await?;
+        let mut plan = LoadPlan::new(happenings);
+        for run in runs {
+            let happened = happenings.get(&run.row.key).map(Vec::as_slice).unwrap_or_default();
+            let Some(stored) = definitions.get(&run.row.definition) else { continue };
+            plan.add(run.row.key, run.reference(), stored, happened);
+        }
+        Ok(plan)
+    }
+
+    /// Loads tasks by later statements than the one that locked the runs: what they see is not
+    /// older than the locks. If no queued task is touched, looks at the tenants as well.
+    pub(super) async fn load(&self, plan: &LoadPlan) -> PgResult<LoadedTasks> {
+        let asked = TaskKeys::of(plan.tasks.iter().copied());
+        let params = asked.params();
+        let (mut found, tenants) = if plan.may_touch_queued {
+            (self.session.all(LOCK_TASKS, &params).await?, None)
+        } else {
+            let (found, tenants) = tokio::join!(
+                biased;
+                self.session.all(READ_SOME_TASKS, &params),
+                self.queues.share_unlimited_tenants(&plan.tenants),
+            );
+            (found?, tenants?)
+        };
+        if !plan.all_open.is_empty() {
+            found.extend(self.session.all(LOCK_OPEN_TASKS, &[&plan.all_open]).await?);
+        }
+        let mut tasks: HashMap<RunKey, Vec<TaskRow>> = HashMap::new();
+        for (run, task) in self.tasks_of(&found).await? {
+            tasks.entry(run).or_default().push(task);
+        }
+        Ok(LoadedTasks { tasks, tenants })
+    }
+
+    /// Locks every open task of a run.
+    pub(super) async fn lock_open_tasks(&self, run: RunKey) -> PgResult<Vec<TaskRow>> {
+        let rows = self.session.all(LOCK_OPEN_TASKS, &[&vec![key(run)]]).await?;
+        Ok(self.tasks_of(&rows).await?.into_iter().map(|(_, task)| task).collect())
+    }
+
+    async fn tasks_of(&self, rows: &[Row]) -> PgResult<Vec<(RunKey, TaskRow)>> {
+        let workers = rows.iter().map(task::read_worker_no).collect::<Result<Vec<_>, _>>()?;
+        let workers = self.ids.worker_names(&workers.into_iter().flatten().collect()).await?;
+        Ok(read_all(rows, |row| task::read_of(row, &workers))?)
+    }
+}
+
+impl LoadPlan {
+    fn new(happenings: &Happenings) -> Self {
+        let mut happened = happenings.values().flatten();
+        let may_touch_queued = happened.any(|happened| may_touch_queued(&happened.happening));
+        Self { may_touch_queued, ..Self::default() }
+    }
+
+    fn add(
+        &mut self,
+        run: RunKey,
+        reference: RunRef,
+        stored: &StoredDefinition,
+        happened: &[Happened],
+    ) {
+        let definition = &stored.definition;
+        let needed = affected(definition, happened.iter().map(|h| (h.node, &h.happening)));
+        let nodes = match needed {
+            Affected::Nodes(nodes) => nodes,
+            Affected::AllOpenAnd(nodes) => {
+                self.all_open.push(key(run));
+                nodes
+            }
+        };
+        self.tenants.insert(reference.tenant_no);
+        self.refs.insert(run, reference);
+        self.tasks.extend(nodes.into_iter().map(|node| (run, node)));
+    }
+
+    /// Whether the runs are what they were thought to be.
+    pub(super) fn is_right_about(&self, runs: &[StoredRun]) -> bool {
+        let is_right = |run: &StoredRun| self.refs.get(&run.row.key) == Some(&run.reference());
+        runs.len() == self.refs.len() && runs.iter().all(is_right)
+    }
+}
+
+/// Whether a happening may touch a task that is queued, which a claim could take meanwhile.
+const fn may_touch_queued(happening: &Happening) -> bool {
+    match happening {
+        Happening::Completed { .. }
+        | Happening::Slept
+        | Happening::Released
+        | Happening::TimerFired => false,
+        Happening::Failed { .. } | Happening::Lost { .. } | Happening::Skipped => true,
+    }
+}

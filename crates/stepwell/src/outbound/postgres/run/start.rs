@@ -1,0 +1,200 @@
+//! Starting runs: inserting those whose ids are free, and comparing the others with what is there.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use stepwell_core::decide::{self, RunSeed};
+use stepwell_core::id::{DefinitionId, RunId, RunKey, Tenant};
+use stepwell_core::time::Timestamp;
+use stepwell_core::workflow::Definition;
+
+use super::super::queue::enqueue_unlimited::UnlimitedTenants;
+use super::super::queue::hand_over::IdleWorker;
+use super::super::queue::service::open_serving;
+use super::super::rows::read_all;
+use super::super::rows::run::{self, FreshRun, FreshRunArrays, StoredRun};
+use super::super::session::{Conflict, PgResult};
+use super::super::sql::{self, Sql};
+use super::RunSet;
+use super::write::RunUpdate;
+use crate::ports::{ClaimRequest, KnownRun, Payload, StartAnswer, StartRequest, StoredDefinition};
+
+const INSERT_NEW_RUNS: Sql = sql::RUN.named("insert_new_runs");
+const INSERT_RUNS: Sql = sql::RUN.named("insert_runs");
+pub(crate) const FIND_RUNS: Sql = sql::RUN.named("find_runs");
+
+/// The definitions that starts name, as far as they are stored.
+pub(crate) type Definitions = BTreeMap<DefinitionId, Arc<StoredDefinition>>;
+
+/// A start with its tenant's number and its definition.
+type Start<'r> = (&'r StartRequest, u32, &'r Arc<StoredDefinition>);
+
+/// Starts that may become runs: the first of each id, if its definition is known.
+pub(crate) struct NewRuns<'r>(Vec<Start<'r>>);
+
+/// Runs that were inserted.
+pub(crate) struct InsertedRuns {
+    pub(crate) keys: HashSet<RunKey>,
+    /// Their tenants, if none of them has a limit.
+    pub(crate) tenants: Option<UnlimitedTenants>,
+    /// Whether some starts named runs that were there already, if that was looked for.
+    pub(crate) ids_repeat: Option<bool>,
+}
+
+/// What is the same for all runs that start from one definition.
+struct FreshCounters {
+    n_open: u32,
+    next_event: u64,
+}
+
+impl FreshCounters {
+    fn of(definition: &Definition, seed: &RunSeed) -> Self {
+        let image = decide::start(definition, Timestamp::EPOCH, seed.clone());
+        let (n_open, next_event) = (image.run().n_open, image.run().next_event);
+        Self { n_open, next_event }
+    }
+}
+
+impl<'r> NewRuns<'r> {
+    pub(crate) fn of(
+        requests: &'r [StartRequest],
+        tenant_nos: &HashMap<Tenant, u32>,
+        definitions: &'r Definitions,
+    ) -> Self {
+        let mut seen: HashSet<(&Tenant, &RunId)> = HashSet::new();
+        let start = |request: &'r StartRequest| {
+            let stored = definitions.get(&request.seed.definition)?;
+            let tenant_no = tenant_nos.get(&request.seed.tenant)?;
+            let is_first = seen.insert((&request.seed.tenant, &request.seed.id));
+            is_first.then_some((request, *tenant_no, stored))
+        };
+        Self(requests.iter().filter_map(start).collect())
+    }
+
+    /// The runs that were inserted, with everything that belongs to them.
+    pub(crate) fn updates(
+        &self,
+        now: Timestamp,
+        inserted: &HashSet<RunKey>,
+    ) -> (Vec<RunUpdate>, Vec<(RunKey, &'r Payload)>) {
+        let new = self.0.iter().filter(|(request, ..)| inserted.contains(&request.seed.key));
+        let start = |(request, tenant_no, stored): &Start<'r>| {
+            let image = decide::start(&stored.definition, now, request.seed.clone());
+            let request: &'r StartRequest = request;
+            (RunUpdate::new(image, stored, *tenant_no), (request.seed.key, &request.input))
+        };
+        new.map(start).unzip()
+    }
+
+    fn arrays(&self) -> FreshRunArrays<'r> {
+        let mut counters: BTreeMap<DefinitionId, FreshCounters> = BTreeMap::new();
+        FreshRunArrays::of(self.0.iter().map(|(request, tenant_no, stored)| {
+            let request: &'r StartRequest = request;
+            let seed = &request.seed;
+            let fresh = || FreshCounters::of(&stored.definition, seed);
+            let counters = counters.entry(seed.definition).or_insert_with(fresh);
+            FreshRun {
+                key: seed.key,
+                tenant_no: *tenant_no,
+                id: seed.id.as_str(),
+                definition: seed.definition,
+                n_open: counters.n_open,
+                next_event: counters.next_event,
+                input_digest: &request.input_digest,
+            }
+        }))
+    }
+
+    fn keys(&self) -> HashSet<RunKey> {
+        self.0.iter().map(|(request, ..)| request.seed.key).collect()
+    }
+}
+
+impl RunSet<'_> {
+    /// Opens the transaction, inserts runs whose ids are free, and looks at their tenants.
+    pub(crate) async fn open_and_insert<'o>(
+        &self,
+        new: &NewRuns<'_>,
+        offer: Option<&'o ClaimRequest>,
+    ) -> PgResult<(InsertedRuns, Option<IdleWorker<'o>>)> {
+        let arrays = new.arrays();
+        let tenants: BTreeSet<u32> = new.0.iter().map(|(_, tenant_no, _)| *tenant_no).collect();
+        // The first write goes out when it is known that there is a transaction to undo it.
+        open_serving(self.session).await?;
+        let (names, idle, inserted, unlimited) = tokio::join!(
+            biased;
+            self.ids.read_tenant_names(&tenants),
+            self.queues.find_idle_worker(offer),
+            self.insert(new, &arrays),
+            self.queues.share_unlimited_tenants(&tenants),
+        );
+        let names = names?;
+        let is_named = |(request, tenant_no, _): &Start<'_>| {
+            names.get(tenant_no).is_some_and(|name| *name == request.seed.tenant)
+        };
+        if !new.0.iter().all(is_named) {
+            return Err(Conflict::TenantsRenumbered.into());
+        }
+        let (keys, ids_repeat) = inserted?;
+        Ok((InsertedRuns { keys, tenants: unlimited?, ids_repeat }, idle?))
+    }
+
+    /// Inserts runs and gives the keys of those whose ids were free. As long as all are, the
+    /// database need not look for each first.
+    async fn insert(
+        &self,
+        new: &NewRuns<'_>,
+        arrays: &FreshRunArrays<'_>,
+    ) -> PgResult<(HashSet<RunKey>, Option<bool>)> {
+        let now = self.session.now().as_micros();
+        let params = arrays.params(&now);
+        if self.queues.guesses.ids_repeat() {
+            let rows = self.session.all(INSERT_RUNS, &params).await?;
+            let keys = rows.iter().map(run::read_key).collect::<Result<_, _>>()?;
+            return Ok((keys, Some(rows.len() < new.0.len())));
+        }
+        if self.session.insert(INSERT_NEW_RUNS, &params).await? {
+            return Ok((new.keys(), None));
+        }
+        Err(Conflict::RunIdTaken.into())
+    }
+
+    /// The runs that stand where requests could not be inserted.
+    pub(crate) async fn find_existing(
+        &self,
+        requests: &[StartRequest],
+        inserted: &HashSet<RunKey>,
+    ) -> PgResult<ExistingRuns> {
+        let met = || requests.iter().filter(|r| !inserted.contains(&r.seed.key)).map(|r| &r.seed);
+        let tenants: Vec<&str> = met().map(|seed| seed.tenant.as_str()).collect();
+        let ids: Vec<&str> = met().map(|seed| seed.id.as_str()).collect();
+        if ids.is_empty() {
+            return Ok(ExistingRuns::default());
+        }
+        let rows = self.session.all(FIND_RUNS, &[&tenants, &ids]).await?;
+        let runs = read_all(&rows, run::read)?.into_iter();
+        Ok(runs.map(|run| ((run.row.tenant.clone(), run.row.id.clone()), run)).collect())
+    }
+
+    /// The id was used before: the same start again, or another one?
+    pub(crate) async fn compare_with_existing(
+        &self,
+        request: &StartRequest,
+        stored: &StoredDefinition,
+        existing: &ExistingRuns,
+    ) -> PgResult<StartAnswer> {
+        let names = (request.seed.tenant.clone(), request.seed.id.clone());
+        let run = existing.get(&names).ok_or(Conflict::RunGone)?;
+        let definition = self.ids.plan(run.row.definition).await?;
+        let known = KnownRun {
+            key: run.row.key,
+            workflow: &definition.definition.workflow,
+            input_digest: &run.input_digest,
+        };
+        let answer = request.meets(&stored.definition.workflow, known);
+        Ok(answer.unwrap_or_else(StartAnswer::Refused))
+    }
+}
+
+/// Runs by the names their callers know them by.
+pub(crate) type ExistingRuns = HashMap<(Tenant, RunId), StoredRun>;

@@ -1,0 +1,3 @@
+//! The tables of the store, version by version.
+
+pub(crate) mod migrate;

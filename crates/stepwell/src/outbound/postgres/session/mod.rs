@@ -1,0 +1,215 @@
+//! One transaction on one connection: what is sent in it, how it ends, and what is tried again.
+
+pub(crate) mod error;
+pub(crate) mod retry;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+
+pub(crate) use error::{Conflict, PgError, PgResult};
+pub(crate) use retry::{Done, HintSet, Learned};
+use stepwell_core::time::Timestamp;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Row, Statement};
+
+use super::connection::pool::{Client, Pool};
+use super::connection::role::Role;
+use super::rows::{self, Param, corrupt};
+use super::sql::{self, Sql};
+use crate::ports::StoreError;
+
+const READ_NOW: Sql = sql::SESSION.named("read_now");
+
+/// Parameters of a statement.
+pub(crate) type Params<'a> = &'a [Param<'a>];
+
+/// The answer to a statement. Boxed, so that calls which join many of them stay small.
+type Answer<'s, T> = Pin<Box<dyn Future<Output = PgResult<T>> + Send + 's>>;
+
+/// One transaction. Dropped without a commit it is rolled back beside the caller, and only then is
+/// its connection used again, so that nothing of it can leak into another.
+///
+/// Statements that are polled together (`tokio::join!` with `biased`) go out in the order in which
+/// they are written, without waiting for each other's answers: one round trip for all of them.
+/// Nothing that writes goes out with the begin: if that alone failed, nothing would undo the rest.
+pub(crate) struct Session {
+    client: Option<Client>,
+    pool: Arc<Pool>,
+    now: OnceLock<Timestamp>,
+    /// Held by whoever prepares and sends next. It is handed on in the order of asking.
+    sending: tokio::sync::Mutex<()>,
+}
+
+impl Session {
+    /// A transaction that is yet to be [opened](Self::open), on a connection that is kept for this.
+    pub(crate) async fn unopened(pool: &Arc<Pool>, role: Role) -> PgResult<Self> {
+        Ok(Self {
+            client: Some(pool.get(role).await?),
+            pool: Arc::clone(pool),
+            now: OnceLock::new(),
+            sending: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Begins, and reads the store's time.
+    pub(crate) async fn open(&self) -> PgResult<()> {
+        self.open_as(&self.pool.begin).await
+    }
+
+    /// As [`open`](Self::open); all statements see one snapshot.
+    pub(crate) async fn open_snapshot(&self) -> PgResult<()> {
+        self.open_as("begin isolation level repeatable read read only").await
+    }
+
+    /// Begins, for what needs no time or reads it along with something else. What is joined behind
+    /// this goes out with it.
+    pub(crate) async fn open_timeless(&self) -> PgResult<()> {
+        self.pool.traffic.transaction();
+        self.tell(&self.pool.begin).await
+    }
+
+    async fn open_as(&self, begin: &str) -> PgResult<()> {
+        self.pool.traffic.transaction();
+        let read_now = async {
+            if self.pool.clock.is_some() {
+                return Ok(0);
+            }
+            let row = self.one(READ_NOW, &[]).await?;
+            PgResult::Ok(row.as_ref().map(rows::server::read_now).transpose()?.unwrap_or_default())
+        };
+        let (begun, now) = tokio::join!(biased; self.tell(begin), read_now);
+        begun?;
+        self.set_now(now?);
+        Ok(())
+    }
+
+    /// The store's time of this transaction, once it is known.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now.get().copied().unwrap_or_default()
+    }
+
+    /// The database's time, read along with something else. An injected clock knows better.
+    pub(crate) fn set_now(&self, micros: i64) {
+        let micros = self.pool.injected_now().unwrap_or(micros);
+        self.now.get_or_init(|| Timestamp::from_micros(micros));
+    }
+
+    /// The pool that the connection comes from.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Commits. What is joined before this goes out with it, and the commit counts only if all of
+    /// that succeeded: a failed transaction is rolled back without a word.
+    pub(crate) async fn close(&self) -> PgResult<()> {
+        self.tell("commit").await
+    }
+
+    /// The transaction was [closed](Self::close): its connection goes back to the pool.
+    pub(crate) fn end(mut self) {
+        drop(self.client.take());
+    }
+
+    /// Gives up, and waits until nothing is locked any more.
+    pub(crate) async fn roll_back(self) -> PgResult<()> {
+        self.tell("rollback").await?;
+        self.end();
+        Ok(())
+    }
+
+    /// The rows of a statement.
+    pub(crate) fn all<'s>(&'s self, sql: Sql, params: Params<'s>) -> Answer<'s, Vec<Row>> {
+        Box::pin(async move {
+            let turn = self.sending.lock().await;
+            let statement = self.prepare(sql).await?;
+            Ok(sent(self.client()?.query(&statement, params), turn).await?)
+        })
+    }
+
+    /// The first row of a statement.
+    pub(crate) async fn one(&self, sql: Sql, params: Params<'_>) -> PgResult<Option<Row>> {
+        Ok(self.all(sql, params).await?.into_iter().next())
+    }
+
+    /// Runs a statement that gives no rows.
+    pub(crate) fn run<'s>(&'s self, sql: Sql, params: Params<'s>) -> Answer<'s, ()> {
+        Box::pin(async move {
+            let turn = self.sending.lock().await;
+            let statement = self.prepare(sql).await?;
+            sent(self.client()?.execute(&statement, params), turn).await?;
+            Ok(())
+        })
+    }
+
+    /// Runs a statement that inserts rows. Says whether none of their keys was taken; if one was,
+    /// the transaction has failed.
+    pub(crate) fn insert<'s>(&'s self, sql: Sql, params: Params<'s>) -> Answer<'s, bool> {
+        Box::pin(async move {
+            let turn = self.sending.lock().await;
+            let statement = self.prepare(sql).await?;
+            match sent(self.client()?.execute(&statement, params), turn).await {
+                Ok(_) => Ok(true),
+                Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(false),
+                Err(error) => Err(error.into()),
+            }
+        })
+    }
+
+    /// Sends a command as it is.
+    fn tell<'s>(&'s self, command: &'s str) -> Answer<'s, ()> {
+        Box::pin(async move {
+            let turn = self.sending.lock().await;
+            Ok(sent(self.client()?.batch_execute(command), turn).await?)
+        })
+    }
+
+    /// A statement of this connection. Behind a pooler the next transaction may be on another
+    /// one, so there it lives as short as the caller holds it.
+    async fn prepare(&self, sql: Sql) -> PgResult<Statement> {
+        self.pool.traffic.statement();
+        let (client, text) = (self.client()?, self.pool.texts.of(sql));
+        if self.pool.is_pooled {
+            return Ok(client.prepare(text).await?);
+        }
+        Ok(client.prepare_cached(text).await?)
+    }
+
+    fn client(&self) -> Result<&Client, StoreError> {
+        self.client.as_ref().ok_or_else(|| corrupt("the transaction has ended"))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let Some(client) = self.client.take() else { return };
+        self.pool.driver.spawn(async move {
+            if client.batch_execute("rollback").await.is_err() {
+                // Taken out of the pool, the connection closes and the server rolls back.
+                drop(Client::take(client));
+            }
+        });
+    }
+}
+
+/// Sends a statement, hands the turn to send on, and waits for the answer.
+async fn sent<T>(
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    turn: tokio::sync::MutexGuard<'_, ()>,
+) -> Result<T, tokio_postgres::Error> {
+    let mut answer = std::pin::pin!(answer);
+    // The first poll sends.
+    let first = std::future::poll_fn(|cx| Poll::Ready(answer.as_mut().poll(cx))).await;
+    drop(turn);
+    match first {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => answer.await,
+    }
+}
+
+/// The first error of statements that went out together: those after it only say that the
+/// transaction has failed.
+pub(crate) fn first_error<const N: usize>(answers: [PgResult<()>; N]) -> PgResult<()> {
+    answers.into_iter().find(Result::is_err).unwrap_or(Ok(()))
+}

@@ -1,0 +1,21 @@
+-- name: lock_definitions
+-- Keeps others from numbering definitions at the same time; taken by registrations only.
+lock table stepwell.definition in share row exclusive mode
+
+-- name: read_definition
+select {definition} from stepwell.definition where id = $1
+
+-- name: read_definitions
+select {definition} from stepwell.definition where workflow = $1 order by version
+
+-- name: definition_revisions
+-- Changes whenever a definition is added or policies are replaced. The table is small.
+select count(*) + coalesce(sum(revision), 0)::bigint from stepwell.definition
+
+-- name: insert_definition
+insert into stepwell.definition (id, workflow, version, signature, body)
+values ((select coalesce(max(id), -1) + 1 from stepwell.definition), $1, $2, $3, $4)
+returning id
+
+-- name: update_definition
+update stepwell.definition set body = $2, revision = revision + 1 where id = $1

@@ -1,0 +1,16 @@
+-- name: insert_inputs
+insert into stepwell.input ({input_names}) select * from unnest({input_arrays})
+
+-- name: read_inputs
+select {input} from stepwell.input where run = any($1)
+
+-- name: insert_outputs
+insert into stepwell.output ({output_names}) select * from unnest({output_arrays})
+
+-- name: read_outputs
+select {output} from stepwell.output where run = $1 order by node
+
+-- name: read_some_outputs
+select {output}
+from unnest($1::uuid[], $2::int[]) as asked (run, node)
+join stepwell.output on output.run = asked.run and output.node = asked.node

@@ -1,0 +1,203 @@
+-- name: first_ready
+-- The first tasks of a queue that a worker can take, one suspect among them if it may, and where
+-- their rows are. Skip locked keeps workers apart and never waits; the task must still be queued;
+-- before the queue's watermark nothing is left. Index: primary key of ready, in fair order, from
+-- the watermark on; ready_suspect, for without it a claim would read the whole queue for one.
+with watermark as materialized (
+    select coalesce((
+        select order_key from stepwell.passed where queue = $1
+        order by round desc limit 1), 0) as order_key
+), first as materialized (
+    select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.definition, r.group_id,
+        r.ctid as ready_at, t.ctid as task_at
+    from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
+    where r.queue = $1 and r.order_key >= (select order_key from watermark)
+        and r.definition = any($2) and r.losses < $3
+        and t.state = {task.QUEUED} and t.due_at is null
+    order by r.order_key, r.number
+    limit $4
+    for update of r, t skip locked
+), suspect as materialized (
+    select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.definition, r.group_id,
+        r.ctid as ready_at, t.ctid as task_at
+    from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
+    where r.queue = $1 and r.order_key >= (select order_key from watermark)
+        and r.definition = any($2) and r.losses > 0 and r.losses >= $3
+        and t.state = {task.QUEUED} and t.due_at is null
+    order by r.order_key, r.number
+    limit $5
+    for update of r, t skip locked
+)
+select position, losses, run, node, definition, group_id, ready_at::text, task_at::text
+from (select * from first union all select * from suspect) as both_kinds
+order by order_key, number
+
+-- name: claim_tasks
+-- The rows are locked by first_ready, so they are where it found them; the token turns late writes
+-- into no-ops.
+with chosen as materialized (
+    select task_at::tid as task_at, turn
+    from unnest($1::text[]) with ordinality as c (task_at, turn)
+), taken as (
+    delete from stepwell.ready where ctid = any($2::text[]::tid[])
+), claimed as (
+    -- It may have been queued by a transaction that began later than this one.
+    update stepwell.task set state = {task.RUNNING}, attempt = attempt + 1, worker = $3,
+    token = $4, started_at = greatest($5, queued_at)
+    from chosen
+    where task.ctid = chosen.task_at and task.state = {task.QUEUED}
+    returning task.run, task.node, task.attempt, task.losses, chosen.turn
+), held as (
+    insert into stepwell.claim (token, worker, runs, nodes, n_open)
+    select $4, $3, array_agg(run order by turn), array_agg(node order by turn), count(*)
+    from claimed having count(*) > 0
+), raised as (
+    -- The worker's own rows; they never go back.
+    insert into stepwell.frontier (queue, worker, position)
+    select queue, $3, position from unnest($6::text[], $7::bigint[]) as f (queue, position)
+    on conflict (queue, worker) do update
+    set position = greatest(frontier.position, excluded.position)
+)
+select claimed.turn, claimed.attempt, claimed.losses, run.id
+from claimed
+join stepwell.run on run.key = claimed.run
+order by claimed.turn
+
+-- name: insert_ready
+insert into stepwell.ready ({queued_names}, order_key, position)
+select * from unnest({queued_arrays}, $8::bigint[], $9::bigint[])
+
+-- name: insert_throttled
+insert into stepwell.throttled ({queued_names}) select * from unnest({queued_arrays})
+
+-- name: insert_parked
+insert into stepwell.parked ({queued_names}) select * from unnest({queued_arrays})
+
+-- name: insert_admitted
+insert into stepwell.admitted ({admitted_names}) select * from unnest({admitted_arrays})
+on conflict (run, node) do nothing
+
+-- name: withdraw_ready
+-- The tasks are locked, so no claim holds their rows for long; rows are never updated, so they are
+-- where they were found. Index: ready_task.
+delete from stepwell.ready where ctid = any(array(
+    select found.at from unnest($1::uuid[], $2::int[]) as gone (run, node)
+    cross join lateral (
+        select ready.ctid as at from stepwell.ready
+        where ready.run = gone.run and ready.node = gone.node
+        offset 0) as found))
+returning {queued_names}
+
+-- name: withdraw_unserved
+-- Ready tasks that no live worker serves. Rows a claim holds are left alone.
+delete from stepwell.ready where (run, node) in (
+    select r.run, r.node from stepwell.ready r
+    where not exists (
+        select 1 from stepwell.serve s where s.queue = r.queue and s.definition = r.definition)
+    for update skip locked)
+returning {queued_names}
+
+-- name: first_left_in_queue
+-- By a later statement than the one that found who has ended.
+select order_key from stepwell.ready where queue = $1 and order_key >= $2
+order by order_key, number limit 1
+
+-- name: greatest_positions
+-- Read after the withdrawal. Index: ready_position.
+select asked.group_id, asked.queue, (
+    select max(r.position) from stepwell.ready r
+    where r.group_id = asked.group_id and r.queue = asked.queue)
+from unnest($1::int[], $2::text[]) as asked (group_id, queue)
+
+-- name: youngest_ready
+-- The tenant is locked; rows a claim holds are left alone. Index: ready_position.
+select run, node from stepwell.ready where group_id = $1
+order by number desc limit $2 for update skip locked
+
+-- name: unpark
+-- Parked tasks that somebody serves by now. Rows another session holds are left for the next time;
+-- none is ever updated, so they are where they were found. Index: primary key of parked, for each
+-- queue and definition that is served.
+delete from stepwell.parked where ctid = any(array(
+    select p.at
+    from (select distinct queue, definition from stepwell.serve) s
+    cross join lateral (
+        select parked.ctid as at from stepwell.parked
+        where parked.queue = s.queue and parked.definition = s.definition
+        for update skip locked) p))
+returning {queued_names}
+
+-- name: delete_parked
+-- The tasks are locked; rows are never updated, so they are where they were found. Index:
+-- parked_task.
+delete from stepwell.parked where ctid = any(array(
+    select found.at from unnest($1::uuid[], $2::int[]) as gone (run, node)
+    cross join lateral (
+        select parked.ctid as at from stepwell.parked
+        where parked.run = gone.run and parked.node = gone.node
+        offset 0) as found))
+
+-- name: delete_throttled
+-- The tasks are locked; rows are never updated, so they are where they were found. Index:
+-- throttled_task.
+delete from stepwell.throttled where ctid = any(array(
+    select found.at from unnest($1::uuid[], $2::int[]) as gone (run, node)
+    cross join lateral (
+        select throttled.ctid as at from stepwell.throttled
+        where throttled.run = gone.run and throttled.node = gone.node
+        offset 0) as found))
+
+-- name: pop_throttled
+-- The oldest throttled tasks of a tenant, which is locked.
+delete from stepwell.throttled
+where group_id = $1 and number in (
+    select number from stepwell.throttled where group_id = $1 order by number limit $2)
+returning {queued_names}
+
+-- name: delete_admitted
+-- The runs are locked; rows are never updated, so they are where they were found.
+delete from stepwell.admitted where ctid = any(array(
+    select found.at from unnest($1::uuid[], $2::int[]) as gone (run, node)
+    cross join lateral (
+        select admitted.ctid as at from stepwell.admitted
+        where admitted.run = gone.run and admitted.node = gone.node
+        offset 0) as found))
+returning group_id
+
+-- name: delete_admitted_of_tenant
+delete from stepwell.admitted where group_id = $1
+
+-- name: count_admitted
+-- Counted after the tenants were locked. Index: admitted_tenant.
+select group_id, count(*) from stepwell.admitted where group_id = any($1) group by group_id
+
+-- name: admit_existing
+-- An admission for every task of a tenant that is ready or running. The tenant is locked. Index:
+-- ready_position, primary key of task; all claims, which are few.
+insert into stepwell.admitted (group_id, number, run, node)
+select $1, r.number, r.run, r.node from stepwell.ready r where r.group_id = $1
+union all
+select $1, 0, t.run, t.node
+from stepwell.claim c
+cross join lateral unnest(c.runs, c.nodes) as held (run, node)
+cross join lateral (
+    select task.run, task.node from stepwell.task
+    where task.run = held.run and task.node = held.node and task.token = c.token
+    offset 0) as t
+cross join lateral (
+    select run.group_id from stepwell.run where run.key = t.run offset 0) as run
+where run.group_id = $1
+on conflict (run, node) do nothing
+
+-- name: read_places
+select run, node, 'ready', queue, order_key from stepwell.ready
+union all select run, node, 'throttled', queue, 0 from stepwell.throttled
+union all select run, node, 'parked', queue, 0 from stepwell.parked
+
+-- name: read_admitted
+-- Ready or running tasks of each tenant.
+select t.name,
+    (select count(*) from stepwell.ready where group_id = t.group_id)
+    + (select count(*) from stepwell.task join stepwell.run on run.key = task.run
+       where task.state = {task.RUNNING} and run.group_id = t.group_id)
+from stepwell.tenant t

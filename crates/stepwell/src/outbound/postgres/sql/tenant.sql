@@ -1,0 +1,64 @@
+-- name: lock_tenant_table
+-- Keeps others from numbering tenants at the same time.
+lock table stepwell.tenant in share row exclusive mode
+
+-- name: insert_tenant
+insert into stepwell.tenant (group_id, name)
+values ((select coalesce(max(group_id) + 1, 0) from stepwell.tenant), $1)
+on conflict (name) do nothing
+
+-- name: read_tenants
+-- Whoever acts on the settings locks the tenants afterwards.
+select {tenant_settings}
+from stepwell.tenant t cross join stepwell.tenant_default d
+where t.group_id = any($1)
+order by t.group_id
+
+-- name: read_tenants_by_name
+select {tenant_settings}
+from stepwell.tenant t cross join stepwell.tenant_default d
+where t.name = any($1)
+
+-- name: share_tenants
+-- Key share holds off a change of settings until the end of the transaction.
+select {tenant_settings}
+from stepwell.tenant t cross join stepwell.tenant_default d
+where t.group_id = any($1)
+order by t.group_id
+for key share of t
+
+-- name: lock_limited_tenants
+-- Locked in order of their numbers, so that their admissions can be counted; no key update lets
+-- new runs of the tenant be stored meanwhile.
+select group_id from stepwell.tenant where group_id = any($1) order by group_id for no key update
+
+-- name: lock_tenants
+-- Waits for everybody who counts by the old settings; locked in order of their numbers.
+select group_id from stepwell.tenant where group_id = any($1) order by group_id for update
+
+-- name: all_tenants
+select group_id from stepwell.tenant order by group_id
+
+-- name: set_tenant
+update stepwell.tenant set has_own = true, weight = $2, tasks_max = $3 where group_id = $1
+
+-- name: set_default_tenant
+update stepwell.tenant_default set weight = $1, tasks_max = $2
+
+-- name: view_tenant
+-- Index: those by tenant of ready, throttled and parked; all claims, which are few.
+select {tenant_settings},
+    (select count(*) from stepwell.ready where group_id = t.group_id),
+    (select count(*) from stepwell.claim
+     cross join lateral unnest(claim.runs, claim.nodes) as held (run, node)
+     cross join lateral (
+        select task.run from stepwell.task
+        where task.run = held.run and task.node = held.node and task.token = claim.token
+        offset 0) as task
+     cross join lateral (
+        select run.group_id from stepwell.run where run.key = task.run offset 0) as run
+     where run.group_id = t.group_id),
+    (select count(*) from stepwell.throttled where group_id = t.group_id),
+    (select count(*) from stepwell.parked where group_id = t.group_id)
+from stepwell.tenant t cross join stepwell.tenant_default d
+where t.name = $1

@@ -1,0 +1,27 @@
+-- name: insert_timers
+insert into stepwell.timer ({timer_names}) select * from unnest({timer_arrays})
+
+-- name: delete_timers
+-- The runs are locked, and rows are never updated, so they are where they were found.
+delete from stepwell.timer where ctid = any(array(
+    select found.at from unnest($1::uuid[], $2::int[]) as gone (run, node)
+    cross join lateral (
+        select timer.ctid as at from stepwell.timer
+        where timer.run = gone.run and timer.node = gone.node
+        offset 0) as found))
+
+-- name: due_timers
+-- A hint: each timer is checked again under its run's lock. Index: timer_due.
+select {timer} from stepwell.timer where due_at <= $1 order by due_at, number limit $2
+
+-- name: next_timer
+select due_at from stepwell.timer order by due_at, number limit 1
+
+-- name: any_due_timer
+-- Whether this epoch is the current one, and the microseconds until the next timer is due. A hint:
+-- whoever fires timers checks both again.
+select exists (select 1 from stepwell.leader where one and epoch = $1),
+    (select due_at from stepwell.timer order by due_at, number limit 1) - coalesce($2, {now})
+
+-- name: read_timers
+select {timer} from stepwell.timer

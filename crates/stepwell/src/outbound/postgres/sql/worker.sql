@@ -1,0 +1,139 @@
+-- name: lock_serving_shared
+-- Holds still what live workers serve. Shared by all who enqueue tasks, and taken before any row
+-- is locked.
+select {now}, pg_advisory_xact_lock_shared(hashtextextended('stepwell service ' || $1, 0))
+
+-- name: lock_serving_exclusive
+-- Waits for all who enqueue tasks. Taken before any row is locked.
+select pg_advisory_xact_lock(hashtextextended('stepwell service ' || $1, 0))
+
+-- name: upsert_worker
+insert into stepwell.worker (id, queues, lease_micros, seen_at, state)
+values ($1, $2, $3, $4, {worker.ALIVE})
+on conflict (id) do update set queues = excluded.queues, lease_micros = excluded.lease_micros,
+    seen_at = excluded.seen_at, state = excluded.state, next_turn = 0
+returning no
+
+-- name: insert_serve
+insert into stepwell.serve (worker, queue, definition)
+select $1, queue, definition from unnest($2::text[]) queue, unnest($3::int[]) definition
+on conflict do nothing
+
+-- name: delete_serve
+delete from stepwell.serve where worker = any($1)
+
+-- name: read_served
+select distinct queue, definition from stepwell.serve
+
+-- name: renew_lease
+update stepwell.worker set seen_at = $2 where id = $1 and state = {worker.ALIVE} returning no
+
+-- name: lock_worker
+-- For update waits for the worker's claim under way, so that none slips in behind.
+select no from stepwell.worker where id = $1 and state = {worker.ALIVE} for update
+
+-- name: mark_worker_gone
+update stepwell.worker set state = {worker.GONE} where id = $1 and state = {worker.ALIVE}
+returning no
+
+-- name: mark_workers_dead
+update stepwell.worker set state = {worker.DEAD} where no = any($1)
+
+-- name: any_dead_worker
+-- Whether this epoch is the current one, and whether there may be workers to reap. A hint: both
+-- are checked again under locks. Index: worker_alive.
+select exists (select 1 from stepwell.leader where one and epoch = $1),
+    exists (select 1 from stepwell.worker
+        where state < {worker.DEAD}
+            and (state = {worker.GONE} or $2 and seen_at + lease_micros < coalesce($3, {now})))
+
+-- name: lock_dead_workers
+-- For update waits for their claims under way, so that none slips in behind. Index: worker_alive.
+select no from stepwell.worker
+where state < {worker.DEAD} and (state = {worker.GONE} or seen_at + lease_micros < $1)
+order by no
+limit $2
+for update
+
+-- name: find_worker
+-- The count for the next claim's token and the database's time come along. Key share keeps a
+-- reaper from marking the worker dead before the claim commits.
+select {serving}, nextval('stepwell.claim_count'), {now}
+from stepwell.worker where id = $1 and state = {worker.ALIVE}
+for key share
+
+-- name: find_idle_worker
+-- A live worker in whose queues nothing waits, and the count for the token of what is handed over
+-- to it. What workers serve is held still by an earlier statement, so the worker is not marked dead
+-- meanwhile. Before a queue's watermark nothing is left.
+select {serving}, nextval('stepwell.claim_count')
+from stepwell.worker
+where id = $1 and state = {worker.ALIVE} and not exists (
+    select from unnest(worker.queues) as served (queue)
+    left join lateral (
+        select order_key from stepwell.passed where passed.queue = served.queue
+        order by round desc limit 1) as watermark on true
+    -- By the first of each queue: whatever the planner thinks of their size, it takes the index.
+    where (
+        select ready.order_key from stepwell.ready
+        where ready.queue = served.queue and ready.order_key >= coalesce(watermark.order_key, 0)
+        order by ready.order_key limit 1) is not null)
+
+-- name: set_next_turn
+update stepwell.worker set next_turn = $2 where no = $1
+
+-- name: read_worker_names
+select no, id from stepwell.worker where no = any($1)
+
+-- name: read_worker_numbers
+select no, id from stepwell.worker where id = any($1)
+
+-- name: read_workers
+select no, id from stepwell.worker where state < {worker.DEAD}
+
+-- name: insert_claims
+insert into stepwell.claim (token, worker, runs, nodes, n_open)
+values ($1, $2, $3::uuid[], $4::int[], cardinality($3::uuid[]))
+
+-- name: end_claims
+-- Counts ended claims down in their batches; a batch without any left goes. Locked in order, after
+-- everything else; the count is the one found with the lock.
+with locked as materialized (
+    select token, n_open from stepwell.claim where token = any($1) order by token for update
+), ended as materialized (
+    select locked.token, locked.n_open - ended.n as n_left
+    from locked join unnest($1::uuid[], $2::int[]) as ended (token, n) on ended.token = locked.token
+), gone as (
+    delete from stepwell.claim using ended
+    where claim.token = ended.token and ended.n_left <= 0
+)
+update stepwell.claim set n_open = ended.n_left
+from ended where claim.token = ended.token and ended.n_left > 0
+
+-- name: read_claims
+-- A task that was claimed anew has another token. Index: claim_worker, then the primary key of task
+-- for each claim.
+select claim.worker, held.run, held.node, claim.token, task.losses
+from stepwell.claim
+cross join lateral unnest(claim.runs, claim.nodes) as held (run, node)
+cross join lateral (
+    select task.losses from stepwell.task
+    where task.run = held.run and task.node = held.node and task.token = claim.token
+    offset 0) as task
+where claim.worker = any($1)
+order by claim.worker, held.run, held.node
+
+-- name: miscounted_claims
+-- Batches whose count is not that of the tasks they hold, and running tasks that no batch holds.
+select claim.token from stepwell.claim
+where claim.n_open <> (
+    select count(*) from stepwell.task
+    where task.token = claim.token and task.state = {task.RUNNING})
+union all
+select task.token from stepwell.task
+where task.state = {task.RUNNING} and not exists (
+    select 1 from stepwell.claim
+    where claim.token = task.token and claim.worker = task.worker
+        and (task.run, task.node) in (
+            select held.run, held.node
+            from unnest(claim.runs, claim.nodes) as held (run, node)))

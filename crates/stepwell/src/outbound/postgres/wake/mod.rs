@@ -1,0 +1,4 @@
+//! Wake-ups between processes.
+
+pub(crate) mod notify;
+pub(crate) mod pending;
