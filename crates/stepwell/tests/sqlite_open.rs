@@ -44,7 +44,7 @@ async fn register(store: &SqliteStore, name: &str) {
     let registration = WorkerRegistration {
         worker: worker(name),
         queues: vec![Queue::default_queue()],
-        definitions: Vec::new(),
+        services: Vec::new(),
         lease: TTL,
     };
     store.register_worker(registration).await.expect("it registers");

@@ -13,7 +13,7 @@ use stepwell_core::run::{
     AttemptRow, EventKind, RunFailure, RunLog, RunStatus, TaskState, read_log,
 };
 use stepwell_core::time::Timestamp;
-use stepwell_core::workflow::workflow_hash;
+use stepwell_core::workflow::{NodeKind, workflow_hash};
 
 use super::engine::Inner;
 use super::step_ref::{Kind, StepRef};
@@ -287,12 +287,16 @@ impl<O> Run<O> {
         self.inner.check_open()?;
         let outputs = self.inner.parts.store.outputs(self.key).await?;
         let codec = self.inner.parts.codec.as_ref();
+        // A sleep completes as well, but gives nothing.
+        let is_step = |(node, _): &(Node, Payload)| {
+            self.definition.definition.graph.kind(*node) == NodeKind::Step
+        };
         let read = |(node, payload): (Node, Payload)| {
             let name = self.definition.definition.name(node).to_owned();
             let value = decode(codec, &name, &payload)?;
             Ok((name, value))
         };
-        outputs.into_iter().map(read).collect()
+        outputs.into_iter().filter(is_step).map(read).collect()
     }
 
     /// How every task of the run stands.

@@ -124,7 +124,8 @@ impl Worker {
                 Ended::With(Outcome::Released)
             }
             Some(Err(failure)) => {
-                Ended::With(Outcome::Failed { failure, notes, chance: self.parts.chance() })
+                let (chance, failures) = (self.parts.chance(), context.failures);
+                Ended::With(Outcome::Failed { failure, notes, chance, failures })
             }
             None if context.stop.hands_back() => Ended::With(Outcome::Released),
             None => Ended::NotMine,

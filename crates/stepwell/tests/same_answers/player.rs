@@ -41,6 +41,7 @@ pub(crate) struct Player {
 pub(crate) struct Held {
     pub(crate) claim: ClaimRef,
     kind: NodeKind,
+    failures: u32,
     is_settled: bool,
 }
 
@@ -166,11 +167,11 @@ impl Player {
         let all = [world::queue("slow"), Queue::default_queue()];
         let queues = (0..2).filter(|ix| is_in(queues, *ix)).map(|ix| all[ix].clone());
         let known = self.flows.iter().enumerate();
-        let flows = known.filter(|(ix, _)| is_in(flows, *ix)).map(|(_, flow)| flow.id);
+        let flows = known.filter(|(ix, _)| is_in(flows, *ix)).map(|(_, flow)| flow.service());
         let registration = WorkerRegistration {
             worker: worker(number),
             queues: queues.collect(),
-            definitions: flows.collect(),
+            services: flows.collect(),
             lease: Duration::from_secs(lease_secs.into()),
         };
         self.words.plain(self.store.register_worker(registration).await)
@@ -194,7 +195,7 @@ impl Player {
             }
             let held = tasks.iter().map(|task| {
                 let kind = kind(&task.definition, task.claim.node);
-                Held { claim: task.claim, kind, is_settled: false }
+                Held { claim: task.claim, kind, failures: task.failures, is_settled: false }
             });
             self.claims.extend(held);
         }
@@ -297,6 +298,7 @@ fn outcome(held: Held, end: End) -> Outcome {
         failure: Failure::new(kind, "Error", message).with_retry(advice),
         notes: BTreeMap::new(),
         chance: 1 << 31,
+        failures: held.failures,
     };
     let is_handler = held.claim.node == Node::ON_FAILURE;
     match end {
