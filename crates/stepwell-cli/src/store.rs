@@ -6,12 +6,12 @@ use stepwell::{Error, SqliteStore};
 
 /// Where a store is, as the user names it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
+pub(crate) enum StoreAddress<'a> {
     Postgres(&'a str),
     Sqlite(PathBuf),
 }
 
-impl<'a> Place<'a> {
+impl<'a> StoreAddress<'a> {
     /// URLs, and lists of `key=value`, are PostgreSQL's; anything else is a path.
     pub(crate) fn parse(text: &'a str) -> Self {
         let is_url = text.starts_with("postgres://") || text.starts_with("postgresql://");
@@ -36,12 +36,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_told_by_its_looks() {
+    fn servers_are_told_from_files() {
         for url in ["postgres://u@h/d", "postgresql:///d", "dbname=d host=/run"] {
-            assert_eq!(Place::parse(url), Place::Postgres(url));
+            assert_eq!(StoreAddress::parse(url), StoreAddress::Postgres(url));
         }
         for (text, path) in [("shop.db", "shop.db"), ("sqlite:/var/shop.db", "/var/shop.db")] {
-            assert_eq!(Place::parse(text), Place::Sqlite(PathBuf::from(path)));
+            assert_eq!(StoreAddress::parse(text), StoreAddress::Sqlite(PathBuf::from(path)));
         }
     }
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use stepwell::ports::{DynStore, StoreError};
 use stepwell::{Engine, EngineBuilder, PostgresOptions, PostgresStore, SqliteStore};
 
-use crate::pace::{Deadline, pause};
+use crate::real_time::{Deadline, pause};
 use crate::{Failure, Result};
 
 /// Between two attempts to reach a store.
 const RETRY: Duration = Duration::from_millis(50);
 
 /// How long a process tries to reach a store before it gives up.
-const PATIENCE: Duration = Duration::from_mins(1);
+const WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// Where a store is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Address {
 
 /// Connects; a server that is just being restarted is waited for.
 async fn connect(url: &str, schema: &str) -> Result<PostgresStore> {
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(WAIT_MAX);
     loop {
         let options = PostgresOptions::new(url).schema(schema);
         match PostgresStore::connect_with(options).await {

@@ -1,4 +1,4 @@
-//! A private PostgreSQL cluster that keeps its promises (`fsync` is on) and can be crashed.
+//! A private PostgreSQL cluster that keeps its records (`fsync` is on) and can be crashed.
 //!
 //! `cargo xtask test` has a cluster of its own, which is fast and forgets on a crash; this one is
 //! for tests in which the server dies. It refuses to run as root, so root hands it to an
@@ -15,11 +15,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use stepwell_cluster::find_programs;
 use tempfile::TempDir;
 
-use crate::pace::until;
+use crate::real_time::until;
 use crate::{Failure, Result};
 
 /// How long a server may take to start; recovery included.
-const PATIENCE: Duration = Duration::from_mins(1);
+const WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// Unless a test needs another one; without a network it only names the socket.
 const PORT: u16 = 5432;
@@ -121,7 +121,7 @@ impl Cluster {
         kill_process(Pid::from_child(&self.server), signal)
             .map_err(|error| Failure::of("crash the server", error))?;
         let server = &mut self.server;
-        until("end of the server", PATIENCE, || Ok(server.try_wait()?)).await?;
+        until("end of the server", WAIT_MAX, || Ok(server.try_wait()?)).await?;
         self.server = serve(&self.programs, self.folder.path(), self.user, &self.settings)?;
         self.wait_until_up().await
     }
@@ -130,7 +130,7 @@ impl Cluster {
         let (programs, folder) = (self.programs.clone(), self.folder.path().to_owned());
         let (user, server, settings) = (self.user, &mut self.server, &self.settings);
         let port = self.port.to_string();
-        let up = until("start of the server", PATIENCE, || {
+        let up = until("start of the server", WAIT_MAX, || {
             // A postmaster that was killed leaves children behind for a moment. As long as they
             // hold its memory a new one refuses to start, so it is tried again.
             if server.try_wait()?.is_some() {

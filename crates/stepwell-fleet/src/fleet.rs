@@ -1,7 +1,7 @@
 //! Several worker processes on one store.
 
 use crate::chance::Chance;
-use crate::process::{Setup, Word, Worker};
+use crate::process::{Setup, Worker, WorkerMessage};
 use crate::{Failure, Result};
 
 /// Worker processes that live now; dead ones are replaced by new ones under new names.
@@ -99,7 +99,7 @@ impl Fleet {
     ///
     /// # Errors
     /// If it does not stop with exit code 0 and a report.
-    pub async fn stop(&mut self, place: usize) -> Result<Word> {
+    pub async fn stop(&mut self, place: usize) -> Result<WorkerMessage> {
         let mut worker = self.workers.remove(place);
         worker.terminate()?;
         worker.stopped().await
@@ -109,7 +109,7 @@ impl Fleet {
     ///
     /// # Errors
     /// If one does not stop with exit code 0 and a report.
-    pub async fn stop_all(&mut self) -> Result<Vec<Word>> {
+    pub async fn stop_all(&mut self) -> Result<Vec<WorkerMessage>> {
         for worker in &self.workers {
             worker.terminate()?;
         }
@@ -120,16 +120,16 @@ impl Fleet {
         Ok(reports)
     }
 
-    /// Those that ended although nobody asked them to, in words.
+    /// The workers that ended without having been asked to, in words.
     ///
     /// # Errors
     /// If the system does not tell.
-    pub fn deserters(&mut self) -> Result<Vec<String>> {
+    pub fn ended_by_themselves(&mut self) -> Result<Vec<String>> {
         let mut found = Vec::new();
         for worker in &mut self.workers {
             if worker.has_ended()? {
-                let complaints = worker.complaints();
-                found.push(format!("worker {} ended by itself: {complaints}", worker.name()));
+                let (name, stderr) = (worker.name(), worker.stderr());
+                found.push(format!("worker {name} ended by itself: {stderr}"));
             }
         }
         Ok(found)

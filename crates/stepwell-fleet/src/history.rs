@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::pace::{now_micros, until};
+use crate::real_time::{now_micros, until};
 use crate::{Failure, Result};
 
 /// One line: an execution began or ended.

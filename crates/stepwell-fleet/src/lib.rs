@@ -10,14 +10,14 @@ pub mod chance;
 pub mod checker;
 pub mod cluster;
 pub mod expected;
+pub mod fault_injector;
 pub mod fleet;
 pub mod history;
 pub mod load;
-pub mod pace;
 pub mod plan;
 pub mod process;
-pub mod promise;
-pub mod storm;
+pub mod real_time;
+pub mod start_record;
 pub mod workflow;
 
 use stepwell::ports::StoreError;

@@ -1,4 +1,4 @@
-//! A client that starts runs and waits for their ends, and remembers what it was promised.
+//! A client that starts runs, waits for their ends, and remembers which starts were acknowledged.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use stepwell::{Engine, Error, Run};
 use crate::address::Address;
 use crate::chance::Chance;
 use crate::expected::run_id;
-use crate::pace::{Deadline, pause, within};
 use crate::plan::{N_RANDOM, random_name};
+use crate::real_time::{Deadline, pause, within};
 use crate::{Failure, Result};
 
 /// How long a start is repeated while the store cannot be reached.
-const PATIENCE: Duration = Duration::from_mins(1);
+const WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// Between two attempts, and the longest pause of a load.
 const RETRY: Duration = Duration::from_millis(50);
@@ -23,7 +23,8 @@ const RETRY: Duration = Duration::from_millis(50);
 /// Runs belong to a few tenants, so that fairness is at work too.
 const TENANTS: [&str; 3] = ["ada", "bob", "eve"];
 
-type Ending = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+/// Waits for the end of one run.
+type RunEnd = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// A client of the store. It executes nothing.
 pub struct Load {
@@ -31,7 +32,7 @@ pub struct Load {
     label: String,
     chance: Chance,
     acknowledged: Vec<String>,
-    in_flight: FuturesUnordered<Ending>,
+    in_flight: FuturesUnordered<RunEnd>,
 }
 
 impl Load {
@@ -60,7 +61,7 @@ impl Load {
         let input = self.chance.next();
         let id = run_id(&self.label, input);
         let tenant = TENANTS[self.chance.below(TENANTS.len())];
-        let deadline = Deadline::after(PATIENCE);
+        let deadline = Deadline::after(WAIT_MAX);
         let run = loop {
             match self.engine.start_by_name(plan, &input).tenant(tenant).id(&id).await {
                 Ok(run) => break run,

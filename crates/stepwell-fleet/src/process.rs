@@ -13,11 +13,11 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, pr
 use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
-use crate::pace::until;
+use crate::real_time::until;
 use crate::{Failure, Result};
 
 /// How long to wait for a process to be ready, or to end.
-const PATIENCE: Duration = Duration::from_secs(90);
+const WAIT_MAX: Duration = Duration::from_secs(90);
 
 /// How worker processes are started.
 #[derive(Clone, Debug)]
@@ -81,10 +81,10 @@ impl Setup {
     }
 }
 
-/// What a worker process prints.
+/// What a worker process tells by printing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum WorkerMessage {
     /// Its engine has started.
     Ready,
     /// It stopped when asked to: its report.
@@ -130,8 +130,8 @@ impl Worker {
     /// # Errors
     /// If the process ends before.
     pub async fn ready(&mut self) -> Result<()> {
-        until(&format!("start of {}", self.name), PATIENCE, || {
-            if self.words()?.contains(&Word::Ready) {
+        until(&format!("start of {}", self.name), WAIT_MAX, || {
+            if self.messages()?.contains(&WorkerMessage::Ready) {
                 return Ok(Some(()));
             }
             match self.child.try_wait()? {
@@ -192,9 +192,9 @@ impl Worker {
     ///
     /// # Errors
     /// If it does not end, or not with exit code 0 and a report.
-    pub async fn stopped(&mut self) -> Result<Word> {
+    pub async fn stopped(&mut self) -> Result<WorkerMessage> {
         let (what, child) = (format!("end of {}", self.name), &mut self.child);
-        let status = until(&what, PATIENCE, || Ok(child.try_wait()?)).await?;
+        let status = until(&what, WAIT_MAX, || Ok(child.try_wait()?)).await?;
         self.report(status)
     }
 
@@ -209,14 +209,16 @@ impl Worker {
         }
     }
 
-    fn report(&self, status: ExitStatus) -> Result<Word> {
-        match self.words()?.pop() {
-            Some(report @ Word::Stopped { .. }) if status.success() => Ok(report),
-            word => Err(self.failure(&format!("ended with {status}, its last word is {word:?}"))),
+    fn report(&self, status: ExitStatus) -> Result<WorkerMessage> {
+        match self.messages()?.pop() {
+            Some(report @ WorkerMessage::Stopped { .. }) if status.success() => Ok(report),
+            last => {
+                Err(self.failure(&format!("ended with {status}, its last message is {last:?}")))
+            }
         }
     }
 
-    /// Whether the process ended although nobody asked it to.
+    /// Whether the process ended without having been asked to.
     ///
     /// # Errors
     /// If the system does not tell.
@@ -226,18 +228,18 @@ impl Worker {
 
     /// What it wrote to its standard error.
     #[must_use]
-    pub fn complaints(&self) -> String {
+    pub fn stderr(&self) -> String {
         fs::read_to_string(&self.err).unwrap_or_default()
     }
 
-    fn words(&self) -> Result<Vec<Word>> {
+    fn messages(&self) -> Result<Vec<WorkerMessage>> {
         let text = fs::read_to_string(&self.out)?;
         let read = |line| serde_json::from_str(line).map_err(|why| Failure::of(&self.name, why));
         text.lines().map(read).collect()
     }
 
     fn failure(&self, why: &str) -> Failure {
-        Failure(format!("{} {why}\n{}", self.name, self.complaints()))
+        Failure(format!("{} {why}\n{}", self.name, self.stderr()))
     }
 
     fn pid(&self) -> Pid {

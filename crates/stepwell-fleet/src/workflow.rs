@@ -9,8 +9,8 @@ use stepwell::{
 };
 
 use crate::history::{Execution, Mark, Recorder};
-use crate::pace::pause;
 use crate::plan::{Plan, StepPlan, output};
+use crate::real_time::pause;
 
 /// What the steps of a process share.
 pub type State = Arc<Recorder>;

@@ -3,21 +3,25 @@
 
 mod api;
 mod engine;
+mod error;
 mod error_codes;
 mod outbound;
 pub mod ports;
 mod services;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod wiring;
 mod worker;
 
 pub use api::{
-    After, Always, ChainBuilder, Ctx, Definer, Engine, EngineBuilder, Kind, Maybe, Needed, NewRun,
-    Parent, Parents, RawParents, Result, Root, Run, RunEvent, RunOutcome, SleepBuilder, Start,
-    StartAndWait, StepBuilder, StepError, StepRef, TaskStatus, Workflow, WorkflowRef, blocking,
+    After, Always, Attempt, ChainBuilder, Ctx, Definer, Engine, EngineBuilder, Kind, Maybe, Needed,
+    NewRun, Parent, Parents, RawParents, Result, Root, Run, RunEvent, RunOutcome, RunPage,
+    RunSummary, SleepBuilder, Start, StartAndWait, StepBuilder, StepError, StepRef, TaskStatus,
+    Workflow, WorkflowRef, blocking,
 };
-pub use engine::{Config, Error};
+pub use engine::Config;
 pub use erased_serde;
+pub use error::Error;
 pub use error_codes::explain;
 pub use outbound::memory::MemoryStore;
 #[cfg(feature = "postgres")]
@@ -25,7 +29,7 @@ pub use outbound::postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use outbound::sqlite::{SqliteOptions, SqliteStore};
 pub use outbound::tokio::shutdown_signal;
-pub use ports::{RunFilter, RunPage, TenantSettings, TenantView, Traffic};
+pub use ports::{RunFilter, TenantSettings, TenantView, Traffic};
 pub use stepwell_core as core;
 pub use stepwell_core::code::Code;
 pub use stepwell_core::decide::CancelAnswer;

@@ -3,6 +3,8 @@
 //! The table below is the whole architecture in one place; ARCHITECTURE.md explains it. Code that
 //! is compiled for tests only is free to reach across.
 
+use std::collections::BTreeSet;
+
 use super::Finding;
 use super::paths::{UsedPath, paths, starts_with};
 use super::rust_source::RustSource;
@@ -12,55 +14,91 @@ use super::tree::{SourceFile, Tree};
 struct Layer {
     /// The folder, without a slash at the end; `folder.rs` beside it belongs to it.
     folder: &'static str,
-    rule: Rule,
-    /// Files of the folder that the rule leaves alone.
-    exempt: &'static [&'static str],
+    /// Of its own crate, nothing but these and what lies below them.
+    own_crate: &'static [&'static str],
+    /// Of other crates, anything but these.
+    not_of_others: &'static [&'static str],
 }
 
-enum Rule {
-    /// Of our own crate, only these; other crates are free. [`OWN_FOLDER`] adds the file's own.
-    Only(&'static [&'static str]),
-    /// Anything but these.
-    Never(&'static [&'static str]),
-}
-
-/// Stands for the folder below the layer in which a file lives, such as `crate::outbound::sqlite`.
-const OWN_FOLDER: &str = "self";
-
-/// Loops and rules of the engine: they meet the outside world, time and tasks through ports.
-const INNER: Rule = Rule::Never(&[
-    "crate::api",
-    "crate::inbound",
-    "crate::outbound",
-    "crate::testing",
-    "tokio::runtime",
-    "tokio::task",
-    "tokio::time",
-]);
+/// The engine's loops take time and tasks from ports, so that they can run on virtual time.
+const TIME_AND_TASKS: &[&str] = &["tokio::runtime", "tokio::task", "tokio::time"];
 
 const LAYERS: &[Layer] = &[
-    Layer { folder: "crates/stepwell-core/src", rule: Rule::Never(&["std"]), exempt: &[] },
-    Layer { folder: "crates/stepwell/src/ports", rule: Rule::Only(&["crate::ports"]), exempt: &[] },
+    Layer { folder: "crates/stepwell-core/src", own_crate: &["crate"], not_of_others: &["std"] },
+    Layer { folder: "crates/stepwell/src/ports", own_crate: &["crate::ports"], not_of_others: &[] },
+    Layer { folder: "crates/stepwell/src/error", own_crate: &["crate::ports"], not_of_others: &[] },
+    Layer { folder: "crates/stepwell/src/error_codes", own_crate: &[], not_of_others: &[] },
     Layer {
-        folder: "crates/stepwell/src/outbound",
-        rule: Rule::Only(&["crate::ports", "crate::telemetry", "crate::outbound::sql", OWN_FOLDER]),
-        exempt: &[],
+        folder: "crates/stepwell/src/engine",
+        own_crate: &["crate::ports", "crate::error", "crate::engine"],
+        not_of_others: TIME_AND_TASKS,
     },
-    Layer { folder: "crates/stepwell/src/engine", rule: INNER, exempt: &[] },
-    Layer { folder: "crates/stepwell/src/worker", rule: INNER, exempt: &[] },
-    Layer { folder: "crates/stepwell/src/services", rule: INNER, exempt: &[] },
+    Layer {
+        folder: "crates/stepwell/src/worker",
+        own_crate: &["crate::ports", "crate::error", "crate::engine", "crate::worker"],
+        not_of_others: TIME_AND_TASKS,
+    },
+    Layer {
+        folder: "crates/stepwell/src/services",
+        own_crate: &["crate::ports", "crate::error", "crate::engine", "crate::services"],
+        not_of_others: TIME_AND_TASKS,
+    },
     Layer {
         folder: "crates/stepwell/src/api",
-        rule: Rule::Never(&["crate::inbound", "crate::outbound", "crate::testing"]),
-        // The constructors that pick a store for the user, each behind that store's feature.
-        exempt: &["crates/stepwell/src/api/builder.rs"],
+        own_crate: &[
+            "crate::ports",
+            "crate::error",
+            "crate::engine",
+            "crate::worker",
+            "crate::services",
+            "crate::wiring",
+            "crate::api",
+        ],
+        not_of_others: &[],
+    },
+    // Real time, threads and ids for engines that were given none.
+    Layer {
+        folder: "crates/stepwell/src/wiring",
+        own_crate: &["crate::ports", "crate::error", "crate::outbound::tokio"],
+        not_of_others: &[],
     },
     Layer {
-        folder: "crates/stepwell/src/inbound",
-        rule: Rule::Never(&["crate::outbound", "crate::testing"]),
-        exempt: &[],
+        folder: "crates/stepwell/src/outbound/tokio",
+        own_crate: &["crate::ports", "crate::outbound::tokio"],
+        not_of_others: &[],
+    },
+    Layer { folder: "crates/stepwell/src/outbound/sql", own_crate: &[], not_of_others: &[] },
+    // Stores without a server take their time from the machine's clock.
+    Layer {
+        folder: "crates/stepwell/src/outbound/memory",
+        own_crate: &["crate::ports", "crate::outbound::tokio", "crate::outbound::memory"],
+        not_of_others: &[],
+    },
+    Layer {
+        folder: "crates/stepwell/src/outbound/sqlite",
+        own_crate: &[
+            "crate::ports",
+            "crate::error",
+            "crate::outbound::tokio",
+            "crate::outbound::sql",
+            "crate::outbound::sqlite",
+        ],
+        not_of_others: &[],
+    },
+    Layer {
+        folder: "crates/stepwell/src/outbound/postgres",
+        own_crate: &["crate::ports", "crate::outbound::sql", "crate::outbound::postgres"],
+        not_of_others: &[],
     },
 ];
+
+/// The crate that is divided into layers, and what of it belongs to none: lists of modules, and
+/// what is there for tests.
+const DIVIDED: &str = "crates/stepwell/src";
+const FREE: &[&str] = &["lib.rs", "outbound/mod.rs", "testing/"];
+
+/// Where this table stands.
+const TABLE: &str = "xtask/src/tidy/layers.rs";
 
 const CORE_MANIFEST: &str = "crates/stepwell-core/Cargo.toml";
 const CORE_ROOT: &str = "crates/stepwell-core/src/lib.rs";
@@ -69,10 +107,13 @@ const CORE_DEPENDENCIES: &[&str] = &["serde", "sha2"];
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in tree.rust_files() {
-        for layer in LAYERS.iter().filter(|layer| layer.covers(&file.path)) {
-            findings.extend(check_file(layer, file, source));
+        match LAYERS.iter().find(|layer| layer.covers(&file.path)) {
+            Some(layer) => findings.extend(check_file(layer, file, source)),
+            None if is_free(&file.path) => {}
+            None => findings.push(file.finding(1, "belongs to no layer: add it to the table")),
         }
     }
+    findings.extend(tree.file(TABLE).into_iter().flat_map(|table| check_table(tree, table)));
     findings.extend(tree.file(CORE_MANIFEST).into_iter().flat_map(check_core_manifest));
     findings.extend(tree.file(CORE_ROOT).and_then(check_core_root));
     findings
@@ -82,32 +123,44 @@ impl Layer {
     fn covers(&self, path: &str) -> bool {
         let rest = path.strip_prefix(self.folder);
         rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
-            && !self.exempt.contains(&path)
     }
 
     /// Why code of this layer must not name the path, or `None` when it may.
-    fn objection(&self, file_path: &str, path: &[&str]) -> Option<&'static str> {
-        match self.rule {
-            Rule::Never(forbidden) => {
-                if forbidden.iter().any(|prefix| starts_with(path, prefix)) {
-                    return Some("is outside of this layer");
-                }
-                let divides_the_crate =
-                    forbidden.iter().any(|prefix| prefix.starts_with("crate::"));
-                (divides_the_crate && is_root_export(path))
-                    .then_some("hides its layer: import it from its own module")
-            }
-            Rule::Only(allowed) => {
-                let own = own_folder(self.folder, file_path);
-                let is_allowed = path[0] != "crate"
-                    || allowed.iter().any(|prefix| match *prefix {
-                        OWN_FOLDER => own.as_deref().is_some_and(|own| starts_with(path, own)),
-                        prefix => starts_with(path, prefix),
-                    });
-                (!is_allowed).then_some("is outside of this layer")
-            }
+    fn objection(&self, path: &[&str]) -> Option<&'static str> {
+        let is_named_in = |names: &[&str]| names.iter().any(|name| starts_with(path, name));
+        if path[0] != "crate" {
+            return is_named_in(self.not_of_others).then_some("is outside of this layer");
         }
+        if is_named_in(self.own_crate) {
+            return None;
+        }
+        Some(if is_root_export(path) {
+            "hides its layer: import it from its own module"
+        } else {
+            "is outside of this layer"
+        })
     }
+}
+
+fn is_free(path: &str) -> bool {
+    let Some(below) = path.strip_prefix(DIVIDED).and_then(|rest| rest.strip_prefix('/')) else {
+        return true;
+    };
+    FREE.iter().any(|free| below == *free || free.ends_with('/') && below.starts_with(free))
+}
+
+/// Folders that the table lists and the tree does not have.
+fn check_table(tree: &Tree, table: &SourceFile) -> Vec<Finding> {
+    let named = LAYERS.iter().flat_map(|layer| {
+        let folder = |name: &str| name.replacen("crate::", &format!("{DIVIDED}/"), 1);
+        let of_crate = layer.own_crate.iter().filter(|name| **name != "crate");
+        let names = of_crate.map(move |name| folder(name).replace("::", "/"));
+        names.chain([layer.folder.to_owned()])
+    });
+    let is_there = |folder: &String| tree.holds(folder) || tree.holds(&format!("{folder}.rs"));
+    let missing: BTreeSet<String> = named.filter(|folder| !is_there(folder)).collect();
+    let finding = |folder: &String| table.finding(1, format!("there is no `{folder}` any more"));
+    missing.iter().map(finding).collect()
 }
 
 fn check_file(layer: &Layer, file: &SourceFile, source: &RustSource) -> Vec<Finding> {
@@ -118,7 +171,7 @@ fn check_file(layer: &Layer, file: &SourceFile, source: &RustSource) -> Vec<Find
         }
         let path = absolute(&file.path, source, &used);
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
-        if let Some(objection) = layer.objection(&file.path, &parts) {
+        if let Some(objection) = layer.objection(&parts) {
             let message = format!("`{}` {objection}", parts.join("::"));
             findings.push(file.finding_at(used.offset, message));
         }
@@ -159,14 +212,6 @@ fn module_of(file_path: &str) -> Vec<String> {
         }
     }
     module
-}
-
-/// The module of the folder or file directly below the layer that holds this file.
-fn own_folder(layer_folder: &str, file_path: &str) -> Option<String> {
-    let layer_depth = module_of(layer_folder).len();
-    let module = module_of(file_path);
-    let own = module.get(..=layer_depth)?;
-    Some(own.join("::"))
 }
 
 /// The core's dependencies are few on purpose; those for its tests do not matter here.

@@ -10,11 +10,12 @@ use stepwell::core::id::RunKey;
 use stepwell::ports::DynStore;
 use stepwell::{Config, Engine, NewRun, RunStatus, StepRef, Workflow, WorkflowRef};
 
-use super::bed::{Meter, OpenStore};
-use super::ledger::Ledger;
+use super::bench_store::OpenStore;
 use super::measure;
+use super::meter::Meter;
 use super::report::Part;
-use super::stage::Stage;
+use super::run_times::RunTimes;
+use super::scenario_input::ScenarioInput;
 use crate::commands::Failure;
 
 /// Tasks a worker executes at once.
@@ -27,9 +28,9 @@ const STARTS_IN_FLIGHT: usize = 4;
 /// How runs come in.
 #[derive(Clone, Copy)]
 pub(super) enum Pace {
-    /// As fast as they can be started, so that most of them wait in line.
+    /// As fast as they can be started, so that most of them wait in queues.
     AtOnce,
-    /// So many under way at a time, as many as there are hands for.
+    /// So many under way at a time, as many as there are slots for.
     UnderWay(usize),
 }
 
@@ -61,16 +62,16 @@ const PACE_INTERVAL: Duration = Duration::from_micros(200);
 const SETTLE_INTERVAL: Duration = Duration::from_micros(500);
 
 /// What steps share.
-pub(super) type Shared = Arc<Ledger>;
+pub(super) type Shared = Arc<RunTimes>;
 
-/// A workflow whose input is the number of the run in the ledger.
+/// A workflow whose input is the number of the run among the times.
 pub(super) type Flow = Workflow<usize, (), Shared>;
 
 /// An engine with one workflow.
 pub(super) struct Load {
     pub(super) engine: Engine,
     pub(super) workflow: WorkflowRef<usize, ()>,
-    pub(super) ledger: Shared,
+    pub(super) times: Shared,
 }
 
 impl Load {
@@ -78,18 +79,18 @@ impl Load {
     pub(super) async fn start(
         store: &OpenStore,
         flow: Flow,
-        ledger: Ledger,
+        times: RunTimes,
         slots: usize,
     ) -> Result<Self, Failure> {
-        let ledger = Arc::new(ledger);
+        let times = Arc::new(times);
         let config = Config { slots, ..Config::default() };
         let builder = store.builder().config(config).default_tenant(TENANT);
-        let mut builder = builder.state(Arc::clone(&ledger));
+        let mut builder = builder.state(Arc::clone(&times));
         let workflow = builder.workflow(flow);
-        Ok(Self { engine: builder.start().await?, workflow, ledger })
+        Ok(Self { engine: builder.start().await?, workflow, times })
     }
 
-    /// Starts all runs of the ledger, several batches at a time, and gives their keys.
+    /// Starts all runs whose times are taken, several batches at a time, and gives their keys.
     pub(super) async fn start_all(&self, pace: Pace) -> Result<Vec<RunKey>, Failure> {
         let next = AtomicUsize::new(0);
         let some = (0..STARTS_IN_FLIGHT).map(|_| self.start_some(pace, &next));
@@ -97,7 +98,7 @@ impl Load {
     }
 
     async fn start_some(&self, pace: Pace, next: &AtomicUsize) -> Result<Vec<RunKey>, Failure> {
-        let (mut keys, n_runs) = (Vec::new(), self.ledger.n_runs());
+        let (mut keys, n_runs) = (Vec::new(), self.times.n_runs());
         loop {
             let first = next.fetch_add(pace.batch(), Ordering::Relaxed);
             if first >= n_runs {
@@ -105,7 +106,7 @@ impl Load {
             }
             let runs = first..(first + pace.batch()).min(n_runs);
             if let Pace::UnderWay(n_max) = pace {
-                while self.ledger.n_ended() + n_max < runs.end {
+                while self.times.n_ended() + n_max < runs.end {
                     measure::pause(PACE_INTERVAL).await;
                 }
             }
@@ -120,7 +121,7 @@ impl Load {
         tenant: &str,
     ) -> Result<Vec<RunKey>, Failure> {
         let new_run = |run: usize| {
-            self.ledger.start(run);
+            self.times.start(run);
             NewRun::new(run).tenant(tenant)
         };
         let started = self.engine.start_many(&self.workflow, runs.map(new_run)).await?;
@@ -147,23 +148,23 @@ impl Load {
 /// Takes so many runs through, start included, and reports cost and the time from start to the
 /// last step.
 pub(super) async fn take_through(
-    stage: &Stage<'_>,
+    input: &ScenarioInput<'_>,
     part: &str,
     n_runs: usize,
     flow: Flow,
     n_tasks_per_run: usize,
     pace: Pace,
 ) -> Result<Part, Failure> {
-    let bed = stage.bed;
-    let load = Load::start(&bed.store, flow, Ledger::new(n_runs, 1), SLOTS).await?;
-    stage.progress.begin(&format!("{}: {part}", bed.kind.name()), n_runs);
-    let meter = Meter::begin(bed).await?;
-    let ended = load.ledger.ended(n_runs, stage.progress);
+    let store = input.store;
+    let load = Load::start(&store.open, flow, RunTimes::new(n_runs, 1), SLOTS).await?;
+    input.progress.begin(&format!("{}: {part}", store.kind.name()), n_runs);
+    let meter = Meter::begin(store).await?;
+    let ended = load.times.ended(n_runs, input.progress);
     let (keys, ()) = tokio::try_join!(load.start_all(pace), ended)?;
     load.settle().await;
-    let part = meter.end(bed, part, n_runs, n_runs * n_tasks_per_run).await?;
-    let part = part.with_latency(load.ledger.since_start(0));
-    check_completed(&bed.store.ports(), &keys).await?;
+    let part = meter.end(store, part, n_runs, n_runs * n_tasks_per_run).await?;
+    let part = part.with_latency(load.times.since_start(0));
+    check_completed(&store.open.ports(), &keys).await?;
     load.stop().await;
     Ok(part)
 }
@@ -189,9 +190,9 @@ pub(super) fn chain(name: &str, n_steps: usize, marks_all: bool) -> Flow {
     let mut last: Option<StepRef<()>> = None;
     for step in 0..n_steps {
         let (name, is_last) = (format!("step {step}"), step + 1 == n_steps);
-        let mark = move |ledger: &Ledger, run: usize| match (marks_all, is_last) {
-            (true, _) => ledger.mark(run, step),
-            (false, true) => ledger.end(run),
+        let mark = move |times: &RunTimes, run: usize| match (marks_all, is_last) {
+            (true, _) => times.mark(run, step),
+            (false, true) => times.end(run),
             (false, false) => {}
         };
         let step = w.step(&name);
@@ -211,7 +212,7 @@ pub(super) fn chain(name: &str, n_steps: usize, marks_all: bool) -> Flow {
 
 /// One step that takes a while, without holding a thread: from half to one and a half of the span,
 /// as the run's number has it. If all took equally long, a full worker's slots would come free all
-/// at once, and whoever comes in between would wait for nothing but that.
+/// at once, and a task that comes in between would wait for nothing but that.
 pub(super) fn slow(name: &str, span: Duration) -> Flow {
     let mut w = Workflow::define::<usize, Shared>(name);
     w.step("wait").run(move |ctx| async move {

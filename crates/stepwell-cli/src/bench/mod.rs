@@ -3,26 +3,28 @@
 //! Every scenario gets a fresh store and a process of its own. The limit of a store is measured
 //! right before it, on the same server or disk.
 
-mod apart;
-mod bare;
-mod bed;
+mod bench_store;
 mod cluster;
-mod crew;
-mod ledger;
+mod isolated;
 mod limit;
 mod load;
 mod measure;
+mod meter;
+mod progress;
 mod report;
+mod run_times;
+mod scenario_input;
 mod scenarios;
-mod stage;
+mod store_driver;
+mod worker_processes;
 
-use apart::Request;
-use bed::{Address, StoreKind};
+use bench_store::{Address, StoreKind};
 use cluster::Server;
+use isolated::ScenarioRequest;
 use limit::Limit;
+use progress::Progress;
 use report::{Part, ScenarioRecord};
 pub(crate) use scenarios::Scenario;
-use stage::Progress;
 
 use crate::args::{BenchArgs, BenchScenarioArgs, BenchWorkerArgs, StoreChoice};
 use crate::commands::Failure;
@@ -47,16 +49,16 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
 }
 
 /// One scenario, in a process of its own.
-pub(crate) fn run_apart(args: &BenchScenarioArgs) -> Result<(), Failure> {
+pub(crate) fn run_isolated(args: &BenchScenarioArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(apart::run(args))
+    runtime.block_on(isolated::run(args))
 }
 
 /// A worker process: it works until its standard input is closed.
 pub(crate) fn work(args: &BenchWorkerArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (store, schema) = (args.store.clone(), args.schema.clone());
-    runtime.block_on(crew::work(&Address { store, schema }))
+    runtime.block_on(worker_processes::work(&Address { store, schema }))
 }
 
 async fn bench(args: &BenchArgs, output: Output) -> Result<(), Failure> {
@@ -102,7 +104,7 @@ impl StoreBench<'_> {
         let mut records = Vec::with_capacity(scenarios.len());
         for scenario in scenarios {
             let limit = if scenario.has_rate() { self.limit().await? } else { None };
-            let record = record(*scenario, self.kind, limit, self.apart(*scenario).await?);
+            let record = record(*scenario, self.kind, limit, self.isolated(*scenario).await?);
             if output.is_json() {
                 output.record(&record)?;
             }
@@ -119,9 +121,9 @@ impl StoreBench<'_> {
     }
 
     /// In a process of its own, so that its memory is its own.
-    async fn apart(&self, scenario: Scenario) -> Result<Vec<Part>, Failure> {
+    async fn isolated(&self, scenario: Scenario) -> Result<Vec<Part>, Failure> {
         self.progress.finish();
-        apart::measure(&Request {
+        isolated::measure(&ScenarioRequest {
             kind: self.kind,
             scenario,
             server: self.server,

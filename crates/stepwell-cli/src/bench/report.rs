@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bed::StoreKind;
+use super::bench_store::StoreKind;
 use super::limit::Limit;
 use super::measure::Spread;
 use crate::output::{Cell, Output, Tone};

@@ -1,12 +1,12 @@
-//! `stepwell demo`: a small shop's order workflow, run and told as it happens.
+//! `stepwell demo`: a small shop's order workflow, run and shown as it happens.
 //!
 //! Three tenants send orders to one engine. Some orders are rejected, one is charged at the third
 //! attempt, and one fails for good, so that its failure handler runs.
 
-mod events;
+mod event_words;
+mod live_log;
 mod orders;
 mod report;
-mod story;
 mod workflow;
 
 use std::time::Duration;
@@ -18,9 +18,9 @@ use super::Failure;
 use crate::args::DemoArgs;
 use crate::output::{Output, Tone};
 use crate::store;
+use live_log::FollowedRun;
 use orders::{Incoming, Order, incoming};
-use report::Ending;
-use story::Followed;
+use report::RunEnd;
 use workflow::{Done, Shop, order_workflow};
 
 /// The demo's steps only wait, so that many at once are no load.
@@ -45,13 +45,13 @@ async fn demo(args: &DemoArgs, output: Output) -> Result<(), Failure> {
 
     print_greeting(args, output)?;
     let mut runs = start(&engine, &workflow, incoming(args.orders, args.seed)).await?;
-    story::tell(&mut runs, output).await?;
+    live_log::print(&mut runs, output).await?;
 
-    let mut endings = Vec::with_capacity(runs.len());
+    let mut ends = Vec::with_capacity(runs.len());
     for followed in &runs {
-        endings.push(Ending::read(followed, &shop).await?);
+        ends.push(RunEnd::read(followed, &shop).await?);
     }
-    report::print(&endings, output).await?;
+    report::print(&ends, output).await?;
     engine.stop(GRACE).await;
     Ok(())
 }
@@ -61,12 +61,12 @@ async fn start(
     engine: &Engine,
     workflow: &WorkflowRef<Order, Option<Done>>,
     incoming: Vec<Incoming>,
-) -> Result<Vec<Followed>, Failure> {
+) -> Result<Vec<FollowedRun>, Failure> {
     let new_run = |incoming: &Incoming| {
         NewRun::new(incoming.order.clone()).tenant(incoming.tenant).id(&incoming.order.id)
     };
     let started = engine.start_many(workflow, incoming.iter().map(new_run)).await?;
-    let followed = |(incoming, run): (_, Result<_, _>)| Ok(Followed::new(incoming, run?));
+    let followed = |(incoming, run): (_, Result<_, _>)| Ok(FollowedRun::new(incoming, run?));
     incoming.into_iter().zip(started).map(followed).collect()
 }
 
@@ -75,7 +75,7 @@ fn print_greeting(args: &DemoArgs, output: Output) -> Result<(), Failure> {
         return Ok(());
     }
     let title = output.paint(Tone::Strong, "Stepwell demo");
-    let (n_orders, window) = (args.orders, events::span(args.fraud_window));
+    let (n_orders, window) = (args.orders, event_words::span(args.fraud_window));
     let state = store::EMBEDDED;
     output.line(&format!(
         "{title}: {n_orders} orders of three shops, a fraud window of {window}, state {state}"

@@ -6,7 +6,7 @@ use stepwell::{PostgresOptions, PostgresStore, SqliteStore};
 use super::Failure;
 use crate::args::MigrateArgs;
 use crate::output::{Output, Tone};
-use crate::store::Place;
+use crate::store::StoreAddress;
 
 /// What was done, as JSON.
 #[derive(Serialize)]
@@ -39,33 +39,33 @@ pub(super) fn run(args: &MigrateArgs, output: Output) -> Result<(), Failure> {
         });
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let place = Place::parse(store);
-    let record = runtime.block_on(migrate(&place, &args.schema))?;
+    let address = StoreAddress::parse(store);
+    let record = runtime.block_on(migrate(&address, &args.schema))?;
     if output.is_json() {
         return Ok(output.record(&record)?);
     }
-    let place = match record.schema {
+    let migrated = match record.schema {
         Some(schema) => format!("schema {schema:?}"),
         None => "the file".to_owned(),
     };
-    let line = format!("{place} is up to date at version {}", record.version);
+    let line = format!("{migrated} is up to date at version {}", record.version);
     Ok(output.line(&output.paint(Tone::Good, &line))?)
 }
 
 /// Opening a store brings it up to date.
 async fn migrate<'a>(
-    place: &Place<'_>,
+    address: &StoreAddress<'_>,
     schema: &'a str,
 ) -> Result<MigrationRecord<'a>, stepwell::Error> {
-    match place {
-        Place::Postgres(url) => {
+    match address {
+        StoreAddress::Postgres(url) => {
             let options = PostgresOptions::new(*url).schema(schema).poll_only();
             PostgresStore::connect_with(options).await?;
             let version = PostgresStore::schema_version();
             let schema = Some(schema);
             Ok(MigrationRecord { record: "migration", store: "postgres", schema, version })
         }
-        Place::Sqlite(path) => {
+        StoreAddress::Sqlite(path) => {
             SqliteStore::open(path).await?;
             let version = SqliteStore::schema_version();
             Ok(MigrationRecord { record: "migration", store: "sqlite", schema: None, version })

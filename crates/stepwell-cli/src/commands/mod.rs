@@ -46,12 +46,12 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Explain(explain) => explain::run(&explain, output),
         Command::Migrate(migrate) => migrate::run(&migrate, output),
         Command::Bench(bench) => bench::run(&bench, output),
-        Command::BenchScenario(scenario) => bench::run_apart(&scenario),
+        Command::BenchScenario(scenario) => bench::run_isolated(&scenario),
         Command::BenchWorker(worker) => bench::work(&worker),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read our output has seen enough, as `head` does.
+        // The reader of our output has seen enough, as `head` does.
         Err(Failure::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             output::error(args.color, &failure.message(), failure.hint().as_deref());

@@ -11,11 +11,11 @@ use stepwell::ports::{Lead, Store};
 use stepwell_fleet::address::Address;
 use stepwell_fleet::checker::{Evidence, Faults};
 use stepwell_fleet::cluster::Cluster;
+use stepwell_fleet::fault_injector::{FaultCounts, FaultInjector};
 use stepwell_fleet::fleet::Fleet;
 use stepwell_fleet::load::Load;
-use stepwell_fleet::pace::{Deadline, now_micros, pause};
 use stepwell_fleet::process::Setup;
-use stepwell_fleet::storm::{Storm, Tally};
+use stepwell_fleet::real_time::{Deadline, now_micros, pause};
 use stepwell_fleet::{Failure, Result};
 
 /// Workers at any time.
@@ -25,7 +25,7 @@ const N_WORKERS: usize = 4;
 const N_RUNS: usize = 30;
 
 /// How long everything may take to end once there are no more faults.
-const HEALING: Duration = Duration::from_mins(2);
+const RECOVERY_MAX: Duration = Duration::from_mins(2);
 
 /// Runs a fleet with faults at random and checks what became of everything.
 #[derive(Parser)]
@@ -61,7 +61,7 @@ struct Report {
     take_overs: usize,
     handed_back: usize,
     #[serde(flatten)]
-    faults: Tally,
+    faults: FaultCounts,
     /// The term of leadership that comes next. Terms only grow, and a crash may leave some out.
     leader_epoch: u64,
     violations: Vec<String>,
@@ -102,13 +102,14 @@ async fn run(arguments: &Arguments) -> Result<Report> {
     let mut fleet = Fleet::start(setup, N_WORKERS).await?;
     let mut load = Load::connect(&address, "chaos", seed).await?;
     let span = Duration::from_secs_f64(arguments.minutes * 60.0);
-    let mut storm = Storm::new(&mut fleet, cluster.as_mut(), seed);
-    let (raged, loaded) = tokio::join!(storm.rage(span, show), load.keep_going(N_RUNS, span));
-    let tally = storm.tally;
+    let mut injector = FaultInjector::new(&mut fleet, cluster.as_mut(), seed);
+    let (injected, loaded) =
+        tokio::join!(injector.inject(span, show), load.keep_going(N_RUNS, span));
+    let faults = injector.counts;
     let mut violations: Vec<String> =
-        [raged, loaded].into_iter().filter_map(|done| Some(done.err()?.to_string())).collect();
+        [injected, loaded].into_iter().filter_map(|done| Some(done.err()?.to_string())).collect();
     eprintln!("chaos: no more faults, waiting for all ends");
-    violations.extend(load.all_ended(HEALING).await.err().map(|error| error.to_string()));
+    violations.extend(load.all_ended(RECOVERY_MAX).await.err().map(|error| error.to_string()));
     violations.extend(fleet.stop_all().await.err().map(|error| error.to_string()));
     let store = address.open().await?;
     let evidence = gather(store.as_ref(), folder.path(), &load).await?;
@@ -123,7 +124,7 @@ async fn run(arguments: &Arguments) -> Result<Report> {
         executions: counts.executions,
         take_overs: counts.lost,
         handed_back: counts.released,
-        faults: tally,
+        faults,
         leader_epoch: leader_epoch(store.as_ref()).await?,
         violations,
     })
@@ -134,8 +135,8 @@ async fn gather(store: &dyn Store, folder: &Path, load: &Load) -> Result<Evidenc
     Evidence::gather(store, folder, load.acknowledged().to_vec()).await
 }
 
-fn show(tally: Tally) {
-    let Tally { kills, freezes, stops, server_restarts } = tally;
+fn show(counts: FaultCounts) {
+    let FaultCounts { kills, freezes, stops, server_restarts } = counts;
     eprintln!(
         "chaos: {kills} killed, {freezes} frozen, {stops} stopped, {server_restarts} crashes of \
          the server"
@@ -151,15 +152,15 @@ fn worker_program() -> Result<PathBuf> {
     Err(Failure::of(&program.display().to_string(), "not there: build the whole package"))
 }
 
-/// The next epoch; whoever led has resigned, or has been silent for long enough.
+/// The next epoch; the last leader has resigned, or has been silent for long enough.
 async fn leader_epoch(store: &dyn Store) -> Result<u64> {
     let candidate = WorkerId::new("chaos").map_err(|_| Failure("a bad name".to_owned()))?;
-    let deadline = Deadline::after(HEALING);
+    let deadline = Deadline::after(RECOVERY_MAX);
     loop {
         match store.lead(&candidate, Duration::from_secs(1)).await? {
             Lead::Leading(epoch) => return Ok(epoch.0),
             Lead::Following if deadline.has_passed() => {
-                return Err(Failure("somebody who is gone still leads".to_owned()));
+                return Err(Failure("a worker that is gone still leads".to_owned()));
             }
             Lead::Following => pause(Duration::from_millis(100)).await,
         }

@@ -10,13 +10,13 @@ use clap::Parser;
 use stepwell::{Config, Engine, Error, StopReport};
 use stepwell_fleet::address::Address;
 use stepwell_fleet::history::Recorder;
-use stepwell_fleet::pace::{Deadline, pause};
-use stepwell_fleet::process::Word;
-use stepwell_fleet::{Result, plan, promise, workflow};
+use stepwell_fleet::process::WorkerMessage;
+use stepwell_fleet::real_time::{Deadline, pause};
+use stepwell_fleet::{Result, plan, start_record, workflow};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How long the store may be away while the worker starts.
-const PATIENCE: Duration = Duration::from_mins(1);
+const WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// The signal of a write beyond the limit of file sizes.
 const SIGXFSZ: i32 = 25;
@@ -70,18 +70,19 @@ async fn run(arguments: Arguments) -> Result<()> {
     // Without a handler a write beyond the limit would kill the process instead of failing.
     let _handled = signal(SignalKind::from_raw(SIGXFSZ))?;
     let engine = start(&arguments).await?;
-    say(&Word::Ready);
+    tell(&WorkerMessage::Ready);
     if arguments.starts_runs {
+        let starts = start_record::keep_starting(&engine, &arguments.folder, &arguments.name);
         tokio::select! {
             () = &mut asked_to_stop => {}
-            ended = promise::keep_starting(&engine, &arguments.folder, &arguments.name) => ended?,
+            ended = starts => ended?,
         }
     } else {
         asked_to_stop.await;
     }
     let report = engine.stop(Duration::from_millis(arguments.grace_ms)).await;
     let StopReport { n_drained, n_handed_back, n_still_running } = report;
-    say(&Word::Stopped { n_drained, n_handed_back, n_still_running });
+    tell(&WorkerMessage::Stopped { n_drained, n_handed_back, n_still_running });
     Ok(())
 }
 
@@ -89,7 +90,7 @@ async fn run(arguments: Arguments) -> Result<()> {
 async fn start(arguments: &Arguments) -> Result<Engine> {
     let address = Address::parse(&arguments.store, &arguments.schema);
     let recorder = Arc::new(Recorder::open(&arguments.folder, &arguments.name)?);
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(WAIT_MAX);
     loop {
         let builder = address.builder().await?.state(Arc::clone(&recorder));
         let mut builder = builder.worker_id(&arguments.name).config(config(arguments));
@@ -118,9 +119,9 @@ fn config(arguments: &Arguments) -> Config {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "its words to the process that started it")]
-fn say(word: &Word) {
-    println!("{}", serde_json::to_string(word).expect("it is plain data"));
+#[expect(clippy::print_stdout, reason = "it tells the process that started it")]
+fn tell(message: &WorkerMessage) {
+    println!("{}", serde_json::to_string(message).expect("it is plain data"));
 }
 
 /// Ends the process when the one that started it is gone: a test that was killed cleans up

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stepwell::core::run::{AttemptRow, AttemptState};
 
-use super::{Faults, Story};
+use super::{CheckedRun, Faults};
 use crate::expected;
 use crate::history::{Line, Mark};
 use crate::plan::StepPlan;
@@ -23,14 +23,14 @@ pub(super) fn n_begun(history: &[Line]) -> usize {
     history.iter().filter(|line| matches!(line.mark, Mark::Began(_))).count()
 }
 
-pub(super) fn check(story: &Story<'_>, faults: Faults) -> Vec<String> {
+pub(super) fn check(run: &CheckedRun<'_>, faults: Faults) -> Vec<String> {
     let mut findings = Vec::new();
-    let outputs = expected::outputs(story.plan, story.input);
-    for (place, step) in story.plan.steps.iter().enumerate() {
+    let outputs = expected::outputs(run.plan, run.input);
+    for (place, step) in run.plan.steps.iter().enumerate() {
         let name = StepPlan::name(place);
         let lines: Vec<&Line> =
-            story.history.iter().copied().filter(|line| line.step == name).collect();
-        let attempts = story.attempts(&name);
+            run.history.iter().copied().filter(|line| line.step == name).collect();
+        let attempts = run.attempts(&name);
         let mut of_step = accepted_wrong(step, outputs[place], attempts, &lines, faults);
         of_step.extend(executed_wrong(&expected::seen(step, &outputs), attempts, &lines));
         findings.extend(of_step.into_iter().map(|finding| format!("step {name}: {finding}")));

@@ -98,8 +98,8 @@ impl Evidence {
         for (key, log) in &self.dump.runs {
             let id = log.run.id.as_str();
             let of_run = history.remove(id).unwrap_or_default();
-            let mut of = match Story::new(self, *key, log, &plans, of_run) {
-                Some(story) => story.violations(faults),
+            let mut of = match CheckedRun::new(self, *key, log, &plans, of_run) {
+                Some(run) => run.violations(faults),
                 None => vec!["it has no plan".to_owned()],
             };
             findings.extend(of.drain(..).map(|finding| format!("run {id}: {finding}")));
@@ -124,7 +124,7 @@ impl Evidence {
 }
 
 /// One run, as the store and the processes tell it.
-struct Story<'a> {
+struct CheckedRun<'a> {
     plan: &'a Plan,
     input: u64,
     log: &'a RunLog,
@@ -136,7 +136,7 @@ struct Story<'a> {
     stored: &'a Arc<StoredDefinition>,
 }
 
-impl<'a> Story<'a> {
+impl<'a> CheckedRun<'a> {
     fn new(
         evidence: &'a Evidence,
         key: RunKey,

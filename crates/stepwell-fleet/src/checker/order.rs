@@ -6,7 +6,7 @@ use stepwell::core::id::Node;
 use stepwell::core::run::{Event, read_log};
 use stepwell::core::time::Timestamp;
 
-use super::Story;
+use super::CheckedRun;
 use crate::history::Mark;
 
 /// The first and the last event of a task.
@@ -16,28 +16,28 @@ struct Times {
     last: Option<(u64, Timestamp)>,
 }
 
-pub(super) fn check(story: &Story<'_>) -> Vec<String> {
+pub(super) fn check(run: &CheckedRun<'_>) -> Vec<String> {
     let mut findings = Vec::new();
     let mut times: BTreeMap<Node, Times> = BTreeMap::new();
-    for event in read_log(story.log) {
+    for event in read_log(run.log) {
         note(&mut times, &event);
     }
-    let graph = &story.stored.definition.graph;
+    let graph = &run.stored.definition.graph;
     for node in graph.nodes() {
-        let name = story.stored.definition.name(node);
+        let name = run.stored.definition.name(node);
         let own = times.get(&node).copied().unwrap_or_default();
-        let began = story.history.iter().filter(|line| line.step == name);
+        let began = run.history.iter().filter(|line| line.step == name);
         let began = began.filter(|line| matches!(line.mark, Mark::Began(_)));
         let began = began.map(|line| line.at).min();
         for edge in graph.parents(node) {
-            let parent = story.stored.definition.name(edge.node);
+            let parent = run.stored.definition.name(edge.node);
             let ended = times.get(&edge.node).and_then(|times| times.last);
             let Some((number, at)) = ended else {
                 findings.push(format!("step {name}: its parent {parent} never ended"));
                 continue;
             };
             // A cascade of skips may write down the child first, in the same commit.
-            let is_skipped = story.attempts(name).is_empty();
+            let is_skipped = run.attempts(name).is_empty();
             if own.first.is_some_and(|first| first < number) && !is_skipped {
                 findings.push(format!("step {name} was ready before {parent} had ended"));
             }

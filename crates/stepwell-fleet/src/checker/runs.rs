@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use stepwell::core::run::{RunStatus, TaskState};
 
-use super::{Evidence, Story};
+use super::{CheckedRun, Evidence};
 use crate::expected;
 use crate::plan::StepPlan;
 
@@ -17,36 +17,36 @@ pub(super) fn lost_starts(evidence: &Evidence) -> Vec<String> {
 }
 
 /// S7, S16: the run completed, and every step ended as it must, with the output it must have.
-pub(super) fn check(story: &Story<'_>) -> Vec<String> {
+pub(super) fn check(run: &CheckedRun<'_>) -> Vec<String> {
     let mut findings = Vec::new();
-    let status = story.log.run.status;
+    let status = run.log.run.status;
     if status != RunStatus::Completed {
-        let failure = &story.log.run.failure;
+        let failure = &run.log.run.failure;
         findings.push(format!("it is {status} instead of COMPLETED: {failure:?}"));
     }
-    let outputs = expected::outputs(story.plan, story.input);
+    let outputs = expected::outputs(run.plan, run.input);
     for (place, expected) in outputs.iter().enumerate() {
         let name = StepPlan::name(place);
         let state = if expected.is_some() { TaskState::Completed } else { TaskState::Skipped };
-        let actual = story.state(&name);
+        let actual = run.state(&name);
         if actual != Some(state) {
             findings.push(format!("step {name} is {actual:?}, it should be {state}"));
         }
-        let output = story.outputs.get(name.as_str()).copied();
+        let output = run.outputs.get(name.as_str()).copied();
         if output != *expected {
             findings.push(format!("step {name} left {output:?}, it should be {expected:?}"));
         }
-        findings.extend(nap_wrong(story, place));
+        findings.extend(nap_wrong(run, place));
     }
     findings
 }
 
 /// A sleep ends as the step before it did: it was slept, or it is skipped.
-fn nap_wrong(story: &Story<'_>, place: usize) -> Option<String> {
-    let step = &story.plan.steps[place];
+fn nap_wrong(run: &CheckedRun<'_>, place: usize) -> Option<String> {
+    let step = &run.plan.steps[place];
     step.nap?;
-    let parent = story.state(&StepPlan::name(step.parents[0]))?;
+    let parent = run.state(&StepPlan::name(step.parents[0]))?;
     let name = StepPlan::nap_name(place);
-    let actual = story.state(&name);
+    let actual = run.state(&name);
     (actual != Some(parent)).then(|| format!("sleep {name} is {actual:?}, it should be {parent}"))
 }

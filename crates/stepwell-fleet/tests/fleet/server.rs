@@ -7,11 +7,11 @@ use stepwell_fleet::address::Address;
 use stepwell_fleet::checker::Faults;
 use stepwell_fleet::cluster::{Cluster, Crash};
 use stepwell_fleet::history::{self, Line, Mark};
-use stepwell_fleet::pace::until;
+use stepwell_fleet::real_time::until;
 use stepwell_fleet::{Failure, Result};
 use tempfile::TempDir;
 
-use crate::support::{PATIENCE, Scene};
+use crate::support::{FleetTest, WAIT_MAX};
 
 /// Executions that end between two crashes.
 const N_BETWEEN: usize = 40;
@@ -24,15 +24,15 @@ async fn nothing_acknowledged_is_lost_when_the_server_crashes_five_times() {
     // R5, FB1, FA8, S1
     let mut cluster = Cluster::start().await.expect("the server starts");
     let address = Address::Postgres { url: cluster.url(), schema: "stepwell".to_owned() };
-    let scene = Scene::at(address, TempDir::new().expect("there is room for files"));
-    let mut fleet = scene.fleet(3).await;
-    let mut load = scene.load().await;
+    let test = FleetTest::at(address, TempDir::new().expect("there is room for files"));
+    let mut fleet = test.fleet(3).await;
+    let mut load = test.load().await;
     let goes_on = AtomicBool::new(true);
     let crash = async {
         for crash in CRASHES {
-            let n_before = n_done(scene.folder())?;
-            let work = || Ok((n_done(scene.folder())? >= n_before + N_BETWEEN).then_some(()));
-            until("work between two crashes", PATIENCE, work).await?;
+            let n_before = n_done(test.folder())?;
+            let work = || Ok((n_done(test.folder())? >= n_before + N_BETWEEN).then_some(()));
+            until("work between two crashes", WAIT_MAX, work).await?;
             cluster.restart_after(crash).await?;
         }
         Ok::<(), Failure>(())
@@ -46,8 +46,8 @@ async fn nothing_acknowledged_is_lost_when_the_server_crashes_five_times() {
     let (crashed, loaded) = tokio::join!(crash, loaded);
     crashed.expect("work goes on and the server comes back each time");
     loaded.expect("starts are answered");
-    assert_eq!(fleet.deserters().expect("the system tells"), Vec::<String>::new());
-    scene.end(load, fleet, Faults::Crashes).await;
+    assert_eq!(fleet.ended_by_themselves().expect("the system tells"), Vec::<String>::new());
+    test.end(load, fleet, Faults::Crashes).await;
 }
 
 /// How many executions have ended.

@@ -9,7 +9,7 @@ use stepwell_fleet::checker::Faults;
 use stepwell_fleet::plan::WIDE;
 use tempfile::TempDir;
 
-use crate::support::{Kind, Scene};
+use crate::support::{FleetTest, Kind};
 
 /// Steps of a wide run.
 const N_STEPS: usize = 100;
@@ -23,12 +23,12 @@ async fn three_processes_share_tasks_and_execute_each_exactly_once(
     #[case] n_runs: usize,
 ) {
     // R3, S10
-    let mut scene = Scene::new(kind).without_deaths();
-    scene.setup.slots = 32;
-    let fleet = scene.fleet(3).await;
-    let mut load = scene.load().await;
+    let mut test = FleetTest::new(kind).without_deaths();
+    test.setup.slots = 32;
+    let fleet = test.fleet(3).await;
+    let mut load = test.load().await;
     load.start_many(WIDE, n_runs).await.expect("they start");
-    let evidence = scene.end(load, fleet, Faults::None).await;
+    let evidence = test.end(load, fleet, Faults::None).await;
     let counts = evidence.counts();
     assert_eq!(counts.tasks, n_runs * N_STEPS);
     assert_eq!(counts.executions, n_runs * N_STEPS);
@@ -46,8 +46,8 @@ async fn three_processes_share_tasks_and_execute_each_exactly_once(
 async fn processes_that_open_a_new_store_at_the_same_moment_all_start(#[case] kind: Kind) {
     // FD6
     for _ in 0..4 {
-        let scene = Scene::new(kind);
-        let mut fleet = scene.fleet(5).await;
+        let test = FleetTest::new(kind);
+        let mut fleet = test.fleet(5).await;
         fleet.stop_all().await.expect("all workers stop as they should");
     }
 }

@@ -11,11 +11,11 @@ use std::process::{Command, Stdio};
 use stepwell_fleet::address::Address;
 use stepwell_fleet::checker::Faults;
 use stepwell_fleet::fleet::Fleet;
-use stepwell_fleet::pace::until;
-use stepwell_fleet::promise::{self, Promise};
+use stepwell_fleet::real_time::until;
+use stepwell_fleet::start_record::{self, StartRecord};
 use tempfile::TempDir;
 
-use crate::support::{PATIENCE, Scene};
+use crate::support::{FleetTest, WAIT_MAX};
 
 /// Room on the small disk, or the largest file.
 const BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -60,29 +60,29 @@ async fn on_a_full_disk_nothing_acknowledged_is_lost_and_work_resumes_with_room(
     // FD10
     match SmallDisk::mount() {
         Some(disk) => {
-            let scene = scene_on(disk.path().join("stepwell.db"));
-            let fleet = scene.fleet(1).await;
-            play(&scene, fleet, |_| disk.fill(), |_| disk.make_room()).await;
+            let test = test_on(disk.path().join("stepwell.db"));
+            let fleet = test.fleet(1).await;
+            fill_and_make_room(&test, fleet, |_| disk.fill(), |_| disk.make_room()).await;
         }
-        None => play_with_limit().await,
+        None => work_with_limit().await,
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn beyond_the_limit_of_file_sizes_nothing_acknowledged_is_lost_and_work_resumes() {
     // FD10
-    play_with_limit().await;
+    work_with_limit().await;
 }
 
-async fn play_with_limit() {
+async fn work_with_limit() {
     let folder = TempDir::new().expect("there is room for a file");
-    let scene = scene_on(folder.path().join("stepwell.db"));
-    let fleet = scene.fleet(1).await;
+    let test = test_on(folder.path().join("stepwell.db"));
+    let fleet = test.fleet(1).await;
     // What is there already may be written again, but no file grows.
     let limit = |fleet: &mut Fleet| fleet.worker(0).limit_files(Some(128 * 1024));
     let lift = |fleet: &mut Fleet| fleet.worker(0).limit_files(None);
-    play(
-        &scene,
+    fill_and_make_room(
+        &test,
         fleet,
         |fleet| limit(fleet).expect("it can be limited"),
         |fleet| lift(fleet).expect("it can be lifted"),
@@ -90,52 +90,52 @@ async fn play_with_limit() {
     .await;
 }
 
-fn scene_on(path: std::path::PathBuf) -> Scene {
+fn test_on(path: std::path::PathBuf) -> FleetTest {
     let folder = TempDir::new().expect("there is room for files");
-    let mut scene = Scene::at(Address::Sqlite(path), folder).without_deaths();
-    scene.setup.starts_runs = true;
-    scene
+    let mut test = FleetTest::at(Address::Sqlite(path), folder).without_deaths();
+    test.setup.starts_runs = true;
+    test
 }
 
-async fn play(
-    scene: &Scene,
+async fn fill_and_make_room(
+    test: &FleetTest,
     mut fleet: Fleet,
     fill: impl Fn(&mut Fleet),
     make_room: impl Fn(&mut Fleet),
 ) {
-    acknowledged_after(scene, 0).await;
+    acknowledged_after(test, 0).await;
     fill(&mut fleet);
-    let refused = until("a start that finds no room", PATIENCE, || {
-        let promises = promise::read(scene.folder())?;
-        let is_refused = |promise: &Promise| matches!(promise, Promise::Unavailable(_));
-        Ok(promises.iter().any(is_refused).then(|| promise::acknowledged(promises).len()))
+    let refused = until("a start that finds no room", WAIT_MAX, || {
+        let records = start_record::read(test.folder())?;
+        let is_refused = |record: &StartRecord| matches!(record, StartRecord::Unavailable(_));
+        Ok(records.iter().any(is_refused).then(|| start_record::acknowledged(records).len()))
     });
     let n_before = refused.await.expect("the disk fills up");
     make_room(&mut fleet);
-    acknowledged_after(scene, n_before).await;
+    acknowledged_after(test, n_before).await;
     // What was executed while there was no room may have been sent more than once, but counts
     // once; nothing is lost.
     fleet.stop_all().await.expect("it stops as it should");
-    let promises = promise::read(scene.folder()).expect("they can be read");
-    let acknowledged = promise::acknowledged(promises);
-    let mut load = scene.load().await;
+    let records = start_record::read(test.folder()).expect("they can be read");
+    let acknowledged = start_record::acknowledged(records);
+    let mut load = test.load().await;
     load.adopt("writer", &acknowledged).await.expect("all of them are there");
-    let rest = Fleet::start(without_starts(scene), 1).await.expect("it starts");
-    scene.end(load, rest, Faults::Restarts).await;
+    let rest = Fleet::start(without_starts(test), 1).await.expect("it starts");
+    test.end(load, rest, Faults::Restarts).await;
 }
 
 /// Another worker, under another name, that only finishes what is open.
-fn without_starts(scene: &Scene) -> stepwell_fleet::process::Setup {
-    let mut setup = scene.setup.clone();
+fn without_starts(test: &FleetTest) -> stepwell_fleet::process::Setup {
+    let mut setup = test.setup.clone();
     setup.starts_runs = false;
     setup.names_from = 100;
     setup
 }
 
-async fn acknowledged_after(scene: &Scene, n_before: usize) {
+async fn acknowledged_after(test: &FleetTest, n_before: usize) {
     let look = || {
-        let n = promise::acknowledged(promise::read(scene.folder())?).len();
+        let n = start_record::acknowledged(start_record::read(test.folder())?).len();
         Ok((n > n_before).then_some(()))
     };
-    until("an acknowledgement", PATIENCE, look).await.expect("starts are acknowledged");
+    until("an acknowledgement", WAIT_MAX, look).await.expect("starts are acknowledged");
 }

@@ -1,4 +1,4 @@
-//! A scene: a store of its own, a folder for what processes write down, and a client.
+//! A test of a fleet: a store of its own, a folder for what processes write down, and a client.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -11,26 +11,26 @@ use stepwell_fleet::checker::{Evidence, Faults};
 use stepwell_fleet::fleet::Fleet;
 use stepwell_fleet::history::{Execution, Mark};
 use stepwell_fleet::load::Load;
-use stepwell_fleet::pace::{Deadline, pause};
 use stepwell_fleet::process::Setup;
+use stepwell_fleet::real_time::{Deadline, pause};
 use tempfile::TempDir;
 
 /// How long anything may take that is waited for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(90);
 
-/// A store to play on.
+/// The store of a test.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Postgres,
     Sqlite,
 }
 
-pub(crate) struct Scene {
+pub(crate) struct FleetTest {
     pub(crate) setup: Setup,
     folder: TempDir,
 }
 
-impl Scene {
+impl FleetTest {
     pub(crate) fn new(kind: Kind) -> Self {
         let folder = TempDir::new().expect("there is room for files");
         let address = match kind {
@@ -45,7 +45,7 @@ impl Scene {
         Self { setup: Setup::new(program, address, folder.path()), folder }
     }
 
-    /// Nobody dies here, and a machine under load must not make it look so.
+    /// No worker dies in this test, and a machine under load must not make it look so.
     pub(crate) fn without_deaths(mut self) -> Self {
         self.setup.lease = Duration::from_secs(30);
         self
@@ -65,7 +65,7 @@ impl Scene {
 
     /// Waits for all ends, stops the fleet, and checks what became of everything.
     pub(crate) async fn end(&self, mut load: Load, mut fleet: Fleet, faults: Faults) -> Evidence {
-        load.all_ended(PATIENCE).await.expect("all runs end");
+        load.all_ended(WAIT_MAX).await.expect("all runs end");
         fleet.stop_all().await.expect("all workers stop as they should");
         self.check(load.acknowledged().to_vec(), faults).await
     }
@@ -107,7 +107,7 @@ pub(crate) fn first_step(run: &Run, attempt: u32) -> Execution {
 
 /// Waits until a task of a run is as it should be.
 pub(crate) async fn task_is(run: &Run, step: &str, is_so: impl Fn(&TaskStatus) -> bool) {
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(WAIT_MAX);
     loop {
         let tasks = run.tasks().await.expect("the store answers");
         let task = tasks.iter().find(|task| task.step == step).expect("it has the step");

@@ -1,4 +1,5 @@
-//! Closures of users, bound to the engine's state and freed of their types.
+//! Closures of workflow authors as functions of payloads: first without their types, then bound to
+//! the engine's state.
 
 use std::any::TypeId;
 use std::future::Future;
@@ -12,26 +13,21 @@ use stepwell_core::run::RunFailure;
 use super::ctx::Ctx;
 use super::parents::Parents;
 use super::step_error::{Result, StepError};
-use crate::engine::{Code, StepCode, decode, encode};
+use crate::engine::{Condition, StepBody, StepFn, TaskArgs, decode, encode};
 use crate::ports::Payload;
-use crate::worker::TaskArgs;
 
-/// Code that still waits for the engine's state.
-pub(crate) type Unbound<S> = Box<dyn FnOnce(Arc<S>) -> Code + Send>;
+/// A step's function that still needs the engine's state.
+pub(crate) type UnboundFn<S> = Box<dyn FnOnce(Arc<S>) -> StepFn + Send>;
 
-/// A condition on what the parents left.
-pub(crate) type Condition =
-    Arc<dyn Fn(&TaskArgs) -> std::result::Result<bool, Failure> + Send + Sync>;
-
-/// A step whose closures still wait for the engine's state.
+/// A step whose function still needs the engine's state.
 pub(crate) struct UnboundStep<S> {
-    pub(crate) code: Unbound<S>,
+    pub(crate) function: UnboundFn<S>,
     pub(crate) skip_if: Vec<Condition>,
 }
 
 impl<S> UnboundStep<S> {
-    pub(crate) fn bind(self, state: &Arc<S>) -> StepCode {
-        StepCode { code: (self.code)(Arc::clone(state)), skip_if: self.skip_if }
+    pub(crate) fn bind(self, state: &Arc<S>) -> StepBody {
+        StepBody { function: (self.function)(Arc::clone(state)), skip_if: self.skip_if }
     }
 }
 
@@ -45,13 +41,13 @@ fn context<I: DeserializeOwned, S>(
     Ok(Ctx::new(Arc::clone(&args.context), input, Arc::clone(state)))
 }
 
-/// What the parents left, as the closure wants it.
+/// The outputs of the parents, as the closure wants them.
 pub(crate) fn parent_args<P: Parents>(args: &TaskArgs) -> std::result::Result<P::Args, Failure> {
     P::args(args.context.parts.codec.as_ref(), &args.parents)
         .map_err(|error| StepError::payload(&error))
 }
 
-/// What user code gave, as a payload. Nothing costs nothing: it is not stored.
+/// What a closure returned, as a payload. The output `()` is not stored.
 fn output<O: Serialize + 'static>(
     args: &TaskArgs,
     answer: Result<O>,
@@ -70,8 +66,8 @@ fn output<O: Serialize + 'static>(
 /// How the arguments of a closure are read: from the parents, or from the failure.
 pub(crate) type ReadArgs<A> = fn(&TaskArgs) -> std::result::Result<A, Failure>;
 
-/// An async closure as code.
-pub(crate) fn unbound_async<I, S, A, O, F, Fut>(read: ReadArgs<A>, closure: F) -> Unbound<S>
+/// The function of an async closure.
+pub(crate) fn unbound_async<I, S, A, O, F, Fut>(read: ReadArgs<A>, closure: F) -> UnboundFn<S>
 where
     I: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
@@ -82,7 +78,7 @@ where
 {
     Box::new(move |state| {
         let closure = Arc::new(closure);
-        Code::Async(Arc::new(move |args: TaskArgs| {
+        StepFn::Async(Arc::new(move |args: TaskArgs| {
             let (state, closure) = (Arc::clone(&state), Arc::clone(&closure));
             Box::pin(async move {
                 let ctx = context(&args, &state)?;
@@ -94,8 +90,8 @@ where
     })
 }
 
-/// A blocking closure as code.
-pub(crate) fn unbound_blocking<I, S, A, O, F>(read: ReadArgs<A>, closure: F) -> Unbound<S>
+/// The function of a blocking closure.
+pub(crate) fn unbound_blocking<I, S, A, O, F>(read: ReadArgs<A>, closure: F) -> UnboundFn<S>
 where
     I: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
@@ -104,7 +100,7 @@ where
     F: Fn(Ctx<I, S>, A) -> Result<O> + Send + Sync + 'static,
 {
     Box::new(move |state| {
-        Code::Blocking(Arc::new(move |args: TaskArgs| {
+        StepFn::Blocking(Arc::new(move |args: TaskArgs| {
             let ctx = context(&args, &state)?;
             let arg = read(&args)?;
             let answer = closure(ctx, arg);
@@ -113,9 +109,9 @@ where
     })
 }
 
-/// A sleep node has no code.
-pub(crate) fn unbound_sleep<S>() -> Unbound<S> {
-    Box::new(|_| Code::Sleep)
+/// A sleep node has no function to call.
+pub(crate) fn unbound_sleep<S>() -> UnboundFn<S> {
+    Box::new(|_| StepFn::Sleep)
 }
 
 /// Nothing but the context.

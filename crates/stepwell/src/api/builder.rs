@@ -1,10 +1,11 @@
-//! Building an engine: the one place where real time, threads and ids are wired in.
+//! Building an engine: settings, workflows, and the start of all its parts.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use stepwell_core::code::Code;
 use stepwell_core::id::{Tenant, WorkerId};
+use stepwell_core::workflow::Definition;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -12,17 +13,16 @@ use super::engine::{Engine, Inner};
 use super::start::bad_name;
 use super::workflow::{Workflow, WorkflowRef};
 use crate::engine::{
-    Code as StepCode, Committer, Config, Contact, Error, Parts, Registered, Registry, Starter,
-    StepCode as BoundStep,
+    Committer, Config, Parts, RegisteredWorkflow, Registry, Starter, StepBody, StepFn,
+    StoreContact, WorkerSlots,
 };
-use crate::outbound::memory::MemoryStore;
-pub(super) use crate::outbound::tokio::is_in_blocking_step;
-use crate::outbound::tokio::{SystemClock, SystemIds, TokioSpawner, host_name};
+use crate::error::Error;
 use crate::ports::{Clock, Codec, DynStore, Ids, JsonCodec, Spawner};
-use crate::services::{Waiters, lead_loop};
-use crate::worker::{Hands, Worker};
+use crate::services::{EndWaiters, lead_loop};
+use crate::wiring::{EngineRuntime, host_name};
+use crate::worker::Worker;
 
-type BoundWorkflow = (stepwell_core::workflow::Definition, Vec<BoundStep>, Option<StepCode>);
+type BoundWorkflow = (Definition, Vec<StepBody>, Option<StepFn>);
 
 /// Builds an engine with shared state `S`.
 #[must_use = "an engine is started by `.start().await`"]
@@ -37,14 +37,8 @@ pub struct EngineBuilder<S> {
     workflows: Vec<BoundWorkflow>,
     /// The first workflow that was not well formed.
     refusal: Option<Error>,
-    runtime: Option<Runtime>,
-}
-
-/// Time, tasks and ids other than the real ones.
-struct Runtime {
-    clock: Arc<dyn Clock>,
-    spawner: Arc<dyn Spawner>,
-    ids: Arc<dyn Ids>,
+    /// Time, tasks and ids other than the real ones.
+    runtime: Option<EngineRuntime>,
 }
 
 impl EngineBuilder<()> {
@@ -124,7 +118,7 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
         spawner: Arc<dyn Spawner>,
         ids: Arc<dyn Ids>,
     ) -> Self {
-        self.runtime = Some(Runtime { clock, spawner, ids });
+        self.runtime = Some(EngineRuntime { clock, spawner, ids });
         self
     }
 
@@ -162,12 +156,12 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
             ),
             None => None,
         };
-        let Runtime { clock, spawner, ids } = match self.runtime {
+        let EngineRuntime { clock, spawner, ids } = match self.runtime {
             Some(runtime) => runtime,
-            None => real_runtime(self.config.slots)?,
+            None => EngineRuntime::real(self.config.slots)?,
         };
         let worker = worker_id(self.worker_id, &self.app, ids.as_ref())?;
-        let contact = Contact::new(Arc::clone(&clock), self.config.heartbeat_interval * 2);
+        let contact = StoreContact::new(Arc::clone(&clock), self.config.heartbeat_interval * 2);
         let parts = Parts {
             store: self.store,
             clock,
@@ -182,15 +176,15 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
         let mut workflows = Vec::with_capacity(self.workflows.len());
         for (definition, steps, on_failure) in self.workflows {
             let registered =
-                Registered::register(&parts.store, definition, steps, on_failure).await?;
+                RegisteredWorkflow::register(&parts.store, definition, steps, on_failure).await?;
             workflows.push(Arc::new(registered));
         }
-        wire(Arc::new(parts), Registry::new(workflows), default_tenant).await
+        start_parts(Arc::new(parts), Registry::new(workflows), default_tenant).await
     }
 }
 
 /// Starts the parts of an engine.
-async fn wire(
+async fn start_parts(
     parts: Arc<Parts>,
     registry: Registry,
     default_tenant: Option<Tenant>,
@@ -199,18 +193,18 @@ async fn wire(
         parts.store.set_default_tenant(settings).await?;
     }
     let registry = Arc::new(registry);
-    let hands = (parts.config.slots > 0).then(|| Hands::new(&parts));
-    let starter = Starter::start(&parts, &registry, hands.as_ref().map(|(hands, _)| hands));
-    let waiters = Waiters::start(&parts);
+    let slots = (parts.config.slots > 0).then(|| WorkerSlots::new(&parts));
+    let starter = Starter::start(&parts, &registry, slots.as_ref().map(|(slots, _)| slots));
+    let end_waiters = EndWaiters::start(&parts);
     let tracker = TaskTracker::new();
-    let worker = if let Some(hands) = hands {
-        let committer = Committer::start(&parts, &hands.0);
+    let worker = if let Some(slots) = slots {
+        let committer = Committer::start(&parts, &slots.0);
         let leading = tracker.track_future(lead_loop(Arc::clone(&parts)));
         parts.spawner.spawn_apart("leader", Box::pin(leading));
         let started =
-            Worker::start(Arc::clone(&parts), Arc::clone(&registry), committer, hands).await;
+            Worker::start(Arc::clone(&parts), Arc::clone(&registry), committer, slots).await;
         if started.is_err() {
-            // What was started before must not run on without an engine.
+            // The loops that were started before must not run on without an engine.
             parts.closing.cancel();
         }
         Some(started?)
@@ -218,24 +212,17 @@ async fn wire(
         None
     };
     let is_stopped = AtomicBool::new(false);
-    let inner =
-        Inner { parts, registry, starter, waiters, worker, default_tenant, tracker, is_stopped };
+    let inner = Inner {
+        parts,
+        registry,
+        starter,
+        end_waiters,
+        worker,
+        default_tenant,
+        tracker,
+        is_stopped,
+    };
     Ok(Engine { inner: Arc::new(inner) })
-}
-
-fn real_runtime(slots: usize) -> Result<Runtime, Error> {
-    let spawner = TokioSpawner::new(slots).map_err(|error| {
-        let message = format!(
-            "an engine needs a tokio runtime: {error}; call this inside one, or use \
-             `stepwell::blocking`"
-        );
-        Error::refused(Code::BlockingInAsync, message)
-    })?;
-    Ok(Runtime {
-        clock: Arc::new(SystemClock::new()),
-        spawner: Arc::new(spawner),
-        ids: Arc::new(SystemIds),
-    })
 }
 
 fn worker_id(given: Option<String>, app: &str, ids: &dyn Ids) -> Result<WorkerId, Error> {
@@ -244,38 +231,4 @@ fn worker_id(given: Option<String>, app: &str, ids: &dyn Ids) -> Result<WorkerId
         format!("{app}-{}-{}-{random:08x}", host_name(), std::process::id())
     });
     WorkerId::new(name.clone()).map_err(|why| bad_name("worker id", &name, why))
-}
-
-impl MemoryStore {
-    /// An empty store on the machine's clock.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::with_clock(Arc::new(SystemClock::new()))
-    }
-}
-
-impl Default for MemoryStore {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-#[cfg(feature = "sqlite")]
-impl crate::outbound::sqlite::SqliteStore {
-    /// Opens the store in a file, which is made if it is not there.
-    ///
-    /// # Errors
-    /// When the file cannot be opened, is no file of ours, or is of a newer version.
-    #[expect(clippy::unused_async, reason = "opening may wait for another process one day")]
-    pub async fn open(path: impl AsRef<std::path::Path>) -> Result<Self, Error> {
-        Self::open_with(crate::outbound::sqlite::SqliteOptions::new(path))
-    }
-
-    /// Opens the store with other settings.
-    ///
-    /// # Errors
-    /// As [`SqliteStore::open`](Self::open).
-    pub fn open_with(options: crate::outbound::sqlite::SqliteOptions) -> Result<Self, Error> {
-        Ok(Self::with_clock(options, Arc::new(SystemClock::new()))?)
-    }
 }

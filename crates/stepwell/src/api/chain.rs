@@ -11,7 +11,7 @@ use stepwell_core::workflow::{Anchor, Insertion, NodeKind, ParentRef, Placement}
 use super::bound::{no_args, unbound_async, unbound_blocking};
 use super::ctx::Ctx;
 use super::parents::Parents;
-use super::step::Declared;
+use super::step::StepDeclaration;
 use super::step_error::Result;
 use super::step_ref::{Maybe, StepRef};
 use super::workflow::Definer;
@@ -22,13 +22,13 @@ use super::workflow::Definer;
 #[must_use = "a chain member is added by `.run(..)` or `.run_blocking(..)`"]
 pub struct ChainBuilder<'w, I, S> {
     workflow: &'w mut Definer<I, S>,
-    declared: Declared,
+    declared: StepDeclaration,
 }
 
 impl<'w, I, S> ChainBuilder<'w, I, S> {
     pub(super) fn new(workflow: &'w mut Definer<I, S>, name: &str) -> Self {
         let placement = Placement::Chain { insertion: None, instead: None, also: Vec::new() };
-        Self { workflow, declared: Declared::new(name, placement) }
+        Self { workflow, declared: StepDeclaration::new(name, placement) }
     }
 
     /// Inserted right after another chain member, which may be declared later. Of several at one
@@ -111,8 +111,8 @@ where
         F: Fn(Ctx<I, S>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O>> + Send + 'static,
     {
-        let code = unbound_async(no_args, move |ctx, ()| closure(ctx));
-        self.declared.add(self.workflow, NodeKind::Step, code)
+        let function = unbound_async(no_args, move |ctx, ()| closure(ctx));
+        self.declared.add(self.workflow, NodeKind::Step, function)
     }
 
     /// Gives the member's code, as an ordinary closure that may block.
@@ -121,7 +121,7 @@ where
         O: Serialize + Send + 'static,
         F: Fn(Ctx<I, S>) -> Result<O> + Send + Sync + 'static,
     {
-        let code = unbound_blocking(no_args, move |ctx, ()| closure(ctx));
-        self.declared.add(self.workflow, NodeKind::Step, code)
+        let function = unbound_blocking(no_args, move |ctx, ()| closure(ctx));
+        self.declared.add(self.workflow, NodeKind::Step, function)
     }
 }

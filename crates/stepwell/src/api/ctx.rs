@@ -10,8 +10,8 @@ use stepwell_core::time::Timestamp;
 
 use super::step_error::{Result, StepError};
 use super::step_ref::{Kind, StepRef};
-use crate::engine::{Error, decode};
-use crate::worker::TaskContext;
+use crate::engine::{TaskContext, decode};
+use crate::error::Error;
 
 /// What a step is handed: the run's input, the engine's state, and what is known of the task.
 ///

@@ -13,10 +13,12 @@ use tokio_util::task::TaskTracker;
 use super::builder::EngineBuilder;
 use super::run::{ReadOutput, Run, read_value};
 use super::start::{Names, NewRun, Start, StartAndWait, bad_name};
+use super::views::RunPage;
 use super::workflow::WorkflowRef;
-use crate::engine::{Error, Parts, Registry, Starter, to_error};
-use crate::ports::{RunFilter, RunPage, Store, StoredDefinition};
-use crate::services::Waiters;
+use crate::engine::{Parts, Registry, Starter, already_started};
+use crate::error::Error;
+use crate::ports::{RunFilter, Store, StoredDefinition};
+use crate::services::EndWaiters;
 use crate::worker::{StopReport, Worker};
 
 /// Executes workflows on a store. Cheap to clone.
@@ -33,7 +35,7 @@ pub(crate) struct Inner {
     pub(super) parts: Arc<Parts>,
     pub(super) registry: Arc<Registry>,
     pub(super) starter: Starter,
-    pub(super) waiters: Waiters,
+    pub(super) end_waiters: EndWaiters,
     pub(super) worker: Option<Arc<Worker>>,
     pub(super) default_tenant: Option<Tenant>,
     pub(super) tracker: TaskTracker,
@@ -91,9 +93,9 @@ impl Engine {
         let stored = self.inner.starter.run_many(requests).await?;
         for ((place, key, names, definition), answer) in places.into_iter().zip(stored) {
             let inner = Arc::clone(&self.inner);
-            answers[place] = Some(match to_error(answer) {
+            answers[place] = Some(match already_started(answer) {
                 Ok(None) => Ok(Run::from_parts(inner, key, names, definition, workflow.read)),
-                // It was there before, perhaps on another definition.
+                // It was started before, perhaps on another definition.
                 Ok(Some(_)) => inner.find(&names.0, &names.1, workflow.read).await,
                 Err(error) => Err(error),
             });
@@ -142,7 +144,7 @@ impl Engine {
     ) -> Result<RunPage, Error> {
         self.inner.check_open()?;
         let rows_max = rows_max.clamp(1, stepwell_core::limits::PAGE_ROWS_MAX);
-        Ok(self.inner.parts.store.list(filter, before, rows_max).await?)
+        Ok(RunPage::of(self.inner.parts.store.list(filter, before, rows_max).await?))
     }
 
     /// The worker's readable id.

@@ -4,7 +4,8 @@ use serde::de::DeserializeOwned;
 use stepwell_core::workflow::ParentRef;
 
 use super::step_ref::{Always, Kind, Maybe, Needed, StepRef};
-use crate::engine::{Error, decode};
+use crate::engine::decode;
+use crate::error::Error;
 use crate::ports::{Codec, Payload};
 
 /// Outputs of parents as stored, `None` for skipped ones.

@@ -9,21 +9,21 @@ use serde_json::Value;
 use stepwell_core::code::Code;
 use stepwell_core::decide::CancelAnswer;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
-use stepwell_core::run::{
-    AttemptRow, EventKind, RunFailure, RunLog, RunStatus, TaskState, read_log,
-};
-use stepwell_core::time::Timestamp;
+use stepwell_core::run::{RunLog, RunStatus, read_log};
 use stepwell_core::workflow::{NodeKind, workflow_hash};
 
 use super::engine::Inner;
 use super::step_ref::{Kind, StepRef};
-use crate::engine::{Error, decode};
+use super::views::{Attempt, RunEvent, RunOutcome, TaskStatus};
+use crate::engine::decode;
+use crate::error::Error;
 use crate::ports::{Codec, Payload, RunView, StoredDefinition};
 
 /// How a run's output is read from its step's payload.
 pub(crate) type ReadOutput<O> = fn(&dyn Codec, Option<&Payload>) -> Result<O, Error>;
 
-const WHAT: &str = "the run's output";
+/// What errors call the output of a run.
+const RUN_OUTPUT: &str = "the run's output";
 
 #[expect(clippy::unnecessary_wraps, reason = "one of several readers with one signature")]
 pub(super) fn read_nothing(_: &dyn Codec, _: Option<&Payload>) -> Result<(), Error> {
@@ -38,7 +38,7 @@ where
     T: DeserializeOwned + Send + 'static,
     K: Kind,
 {
-    let value = payload.map(|payload| decode(codec, WHAT, payload)).transpose()?;
+    let value = payload.map(|payload| decode(codec, RUN_OUTPUT, payload)).transpose()?;
     K::output(value).ok_or_else(no_output)
 }
 
@@ -46,11 +46,11 @@ pub(super) fn read_required<T: DeserializeOwned>(
     codec: &dyn Codec,
     payload: Option<&Payload>,
 ) -> Result<T, Error> {
-    decode(codec, WHAT, payload.ok_or_else(no_output)?)
+    decode(codec, RUN_OUTPUT, payload.ok_or_else(no_output)?)
 }
 
 pub(super) fn read_value(codec: &dyn Codec, payload: Option<&Payload>) -> Result<Value, Error> {
-    payload.map_or(Ok(Value::Null), |payload| decode(codec, WHAT, payload))
+    payload.map_or(Ok(Value::Null), |payload| decode(codec, RUN_OUTPUT, payload))
 }
 
 fn no_output() -> Error {
@@ -78,47 +78,6 @@ impl<O> Clone for Run<O> {
             read: self.read,
         }
     }
-}
-
-/// How a run stands, with every step's output by name.
-#[derive(Clone, Debug)]
-pub struct RunOutcome {
-    /// How it stands.
-    pub status: RunStatus,
-    /// What decided its end, if it failed.
-    pub failure: Option<RunFailure>,
-    /// Outputs by step name.
-    pub outputs: BTreeMap<String, Value>,
-}
-
-/// How a task stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskStatus {
-    /// The step's name.
-    pub step: String,
-    /// Its state.
-    pub state: TaskState,
-    /// Attempts so far.
-    pub attempt: u32,
-    /// Failed attempts so far.
-    pub failures: u32,
-    /// Attempts lost with their worker.
-    pub losses: u32,
-}
-
-/// One entry of a run's log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunEvent {
-    /// Its number, from 1 without gaps; `None` while the task is open.
-    pub number: Option<u64>,
-    /// When it happened, by the store's time.
-    pub at: Timestamp,
-    /// The step, or `None` for the run itself.
-    pub step: Option<String>,
-    /// The attempt, 0 where none is meant.
-    pub attempt: u32,
-    /// What happened.
-    pub kind: EventKind,
 }
 
 impl<O> Run<O> {
@@ -181,7 +140,7 @@ impl<O> Run<O> {
             result = self.result() => return result,
             () = self.inner.parts.clock.sleep(timeout) => {}
         }
-        // It may have ended a moment ago, with the news still on its way.
+        // The run may have ended a moment ago, with the hint still on its way.
         match self.end_so_far().await? {
             Some(status) => self.read_result(status).await,
             None => Err(Error::WaitTimedOut { run: self.id.clone(), waited: timeout }),
@@ -196,7 +155,7 @@ impl<O> Run<O> {
         self.inner.check_open()?;
         let status = tokio::select! {
             biased;
-            status = self.inner.waiters.ended(self.key) => status,
+            status = self.inner.end_waiters.ended(self.key) => status,
             () = self.inner.parts.closing.cancelled() => None,
         };
         match status {
@@ -292,7 +251,7 @@ impl<O> Run<O> {
             self.definition.definition.graph.kind(*node) == NodeKind::Step
         };
         let read = |(node, payload): (Node, Payload)| {
-            let name = self.definition.definition.name(node).to_owned();
+            let name = self.step_name(node).to_owned();
             let value = decode(codec, &name, &payload)?;
             Ok((name, value))
         };
@@ -306,14 +265,7 @@ impl<O> Run<O> {
     pub async fn tasks(&self) -> Result<Vec<TaskStatus>, Error> {
         self.inner.check_open()?;
         let tasks = self.inner.parts.store.tasks(self.key).await?;
-        let status = |task: stepwell_core::run::TaskRow| TaskStatus {
-            step: self.definition.definition.name(task.node).to_owned(),
-            state: task.state(),
-            attempt: task.attempt,
-            failures: task.failures,
-            losses: task.losses,
-        };
-        Ok(tasks.into_iter().map(status).collect())
+        Ok(tasks.iter().map(|task| TaskStatus::of(self.step_name(task.node), task)).collect())
     }
 
     /// The run's log: complete, in order, never rewritten.
@@ -322,28 +274,22 @@ impl<O> Run<O> {
     /// When the store cannot be reached.
     pub async fn events(&self) -> Result<Vec<RunEvent>, Error> {
         self.inner.check_open()?;
-        let name = |node: Node| self.definition.definition.name(node).to_owned();
         let log = self.log().await?;
-        let event = |event: stepwell_core::run::Event| RunEvent {
-            number: event.number,
-            at: event.at,
-            step: event.node.map(name),
-            attempt: event.attempt,
-            kind: event.kind,
-        };
-        Ok(read_log(&log).into_iter().map(event).collect())
+        let events = read_log(&log).into_iter().map(|event| {
+            let step = event.node.map(|node| self.step_name(node).to_owned());
+            RunEvent::of(step, event)
+        });
+        Ok(events.collect())
     }
 
     /// The finished attempts of the run, with the step's name.
     ///
     /// # Errors
     /// When the store cannot be reached.
-    pub async fn attempts(&self) -> Result<Vec<(String, AttemptRow)>, Error> {
+    pub async fn attempts(&self) -> Result<Vec<(String, Attempt)>, Error> {
         self.inner.check_open()?;
-        let named = |attempt: AttemptRow| {
-            (self.definition.definition.name(attempt.node).to_owned(), attempt)
-        };
-        Ok(self.log().await?.attempts.into_iter().map(named).collect())
+        let attempts = self.log().await?.attempts.into_iter();
+        Ok(attempts.map(|row| (self.step_name(row.node).to_owned(), Attempt::of(row))).collect())
     }
 
     /// Cancels the run. When `Cancelled` is answered, nothing of it starts any more.
@@ -354,6 +300,10 @@ impl<O> Run<O> {
         self.inner.check_open()?;
         let answer = self.inner.parts.store.cancel(self.key).await?;
         answer.ok_or_else(|| self.unknown())
+    }
+
+    fn step_name(&self, node: Node) -> &str {
+        self.definition.definition.name(node)
     }
 
     async fn view(&self) -> Result<RunView, Error> {

@@ -8,7 +8,7 @@ use stepwell_core::workflow::{NodeKind, Placement};
 
 use super::bound::{parent_args, unbound_sleep};
 use super::parents::Parents;
-use super::step::{After, Declared, Root};
+use super::step::{After, Root, StepDeclaration};
 use super::step_ref::{Always, Kind, Maybe, StepRef};
 use super::workflow::Definer;
 
@@ -16,13 +16,13 @@ use super::workflow::Definer;
 #[must_use = "a sleep is added by `.after(..)` or `.from_start()`"]
 pub struct SleepBuilder<'w, I, S, P = Root, K = Always> {
     workflow: &'w mut Definer<I, S>,
-    declared: Declared,
+    declared: StepDeclaration,
     types: PhantomData<fn() -> (P, K)>,
 }
 
 impl<'w, I, S> SleepBuilder<'w, I, S> {
     pub(super) fn new(workflow: &'w mut Definer<I, S>, name: &str, span: Duration) -> Self {
-        let mut declared = Declared::new(name, Placement::Explicit(Vec::new()));
+        let mut declared = StepDeclaration::new(name, Placement::Explicit(Vec::new()));
         declared.policy.sleep = span;
         Self { workflow, declared, types: PhantomData }
     }
@@ -52,7 +52,7 @@ impl<I, S, P: Parents, K: Kind> SleepBuilder<'_, I, S, After<P>, K> {
         self
     }
 
-    /// Skips the sleep if the condition holds for what its parents left.
+    /// Skips the sleep if the condition holds for the outputs of its parents.
     pub fn skip_if(
         mut self,
         condition: impl Fn(&P::Args) -> bool + Send + Sync + 'static,

@@ -11,7 +11,8 @@ use stepwell_core::id::{RunId, Tenant};
 
 use super::engine::Inner;
 use super::run::{ReadOutput, Run};
-use crate::engine::{Error, encode, to_error};
+use crate::engine::{already_started, encode};
+use crate::error::Error;
 use crate::ports::{Payload, StartRequest, StoredDefinition};
 
 /// A run to start: its input, whose it is, and an id.
@@ -115,7 +116,7 @@ impl<O> Start<O> {
         let (request, stored, read) = self.request().await?;
         let names = (request.seed.tenant.clone(), request.seed.id.clone());
         let key = request.seed.key;
-        match to_error(inner.starter.run(request).await?)? {
+        match already_started(inner.starter.run(request).await?)? {
             None => Ok(Run::from_parts(inner, key, names, stored, read)),
             Some(_) => inner.find(&names.0, &names.1, read).await,
         }

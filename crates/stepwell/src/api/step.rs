@@ -11,14 +11,13 @@ use stepwell_core::id::Queue;
 use stepwell_core::retry::Retry;
 use stepwell_core::workflow::{DraftStep, NodeKind, Placement, StepPolicy};
 
-use super::bound::{
-    Condition, Unbound, UnboundStep, no_args, parent_args, unbound_async, unbound_blocking,
-};
+use super::bound::{UnboundFn, UnboundStep, no_args, parent_args, unbound_async, unbound_blocking};
 use super::ctx::Ctx;
 use super::parents::Parents;
 use super::step_error::Result;
 use super::step_ref::{Always, Kind, Maybe, StepRef};
 use super::workflow::Definer;
+use crate::engine::Condition;
 
 /// A step without parents: its closure gets the context only.
 #[derive(Debug)]
@@ -28,8 +27,8 @@ pub enum Root {}
 #[derive(Debug)]
 pub struct After<P>(PhantomData<fn() -> P>);
 
-/// What is declared of a step so far.
-pub(super) struct Declared {
+/// The declaration of a step so far.
+pub(super) struct StepDeclaration {
     pub(super) name: String,
     pub(super) placement: Placement,
     pub(super) policy: StepPolicy,
@@ -37,7 +36,7 @@ pub(super) struct Declared {
     pub(super) skip_if: Vec<Condition>,
 }
 
-impl Declared {
+impl StepDeclaration {
     pub(super) fn new(name: &str, placement: Placement) -> Self {
         let policy = StepPolicy::default();
         let (skip_if, queue_given) = (Vec::new(), None);
@@ -49,7 +48,7 @@ impl Declared {
         mut self,
         workflow: &mut Definer<I, S>,
         kind: NodeKind,
-        code: Unbound<S>,
+        function: UnboundFn<S>,
     ) -> StepRef<T, K> {
         if let Some(name) = self.queue_given.take() {
             match Queue::new(name.clone()) {
@@ -59,7 +58,7 @@ impl Declared {
         }
         let Self { name, placement, policy, skip_if, .. } = self;
         let step = DraftStep { name, kind, placement, policy };
-        workflow.add(step, UnboundStep { code, skip_if })
+        workflow.add(step, UnboundStep { function, skip_if })
     }
 }
 
@@ -67,13 +66,13 @@ impl Declared {
 #[must_use = "a step is added by `.run(..)` or `.run_blocking(..)`"]
 pub struct StepBuilder<'w, I, S, P, K> {
     workflow: &'w mut Definer<I, S>,
-    declared: Declared,
+    declared: StepDeclaration,
     types: PhantomData<fn() -> (P, K)>,
 }
 
 impl<'w, I, S> StepBuilder<'w, I, S, Root, Always> {
     pub(super) fn new(workflow: &'w mut Definer<I, S>, name: &str) -> Self {
-        let declared = Declared::new(name, Placement::Explicit(Vec::new()));
+        let declared = StepDeclaration::new(name, Placement::Explicit(Vec::new()));
         Self { workflow, declared, types: PhantomData }
     }
 
@@ -148,8 +147,8 @@ where
         F: Fn(Ctx<I, S>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O>> + Send + 'static,
     {
-        let code = unbound_async(no_args, move |ctx, ()| closure(ctx));
-        self.declared.add(self.workflow, NodeKind::Step, code)
+        let function = unbound_async(no_args, move |ctx, ()| closure(ctx));
+        self.declared.add(self.workflow, NodeKind::Step, function)
     }
 
     /// Gives the step's code, as an ordinary closure of the context. It runs on a thread of its
@@ -159,8 +158,8 @@ where
         O: Serialize + Send + 'static,
         F: Fn(Ctx<I, S>) -> Result<O> + Send + Sync + 'static,
     {
-        let code = unbound_blocking(no_args, move |ctx, ()| closure(ctx));
-        self.declared.add(self.workflow, NodeKind::Step, code)
+        let function = unbound_blocking(no_args, move |ctx, ()| closure(ctx));
+        self.declared.add(self.workflow, NodeKind::Step, function)
     }
 }
 
@@ -178,8 +177,8 @@ where
         F: Fn(Ctx<I, S>, P::Args) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O>> + Send + 'static,
     {
-        let code = unbound_async(parent_args::<P>, closure);
-        self.declared.add(self.workflow, NodeKind::Step, code)
+        let function = unbound_async(parent_args::<P>, closure);
+        self.declared.add(self.workflow, NodeKind::Step, function)
     }
 
     /// Gives the step's code, as an ordinary closure of the context and what the parents left.
@@ -189,7 +188,7 @@ where
         O: Serialize + Send + 'static,
         F: Fn(Ctx<I, S>, P::Args) -> Result<O> + Send + Sync + 'static,
     {
-        let code = unbound_blocking(parent_args::<P>, closure);
-        self.declared.add(self.workflow, NodeKind::Step, code)
+        let function = unbound_blocking(parent_args::<P>, closure);
+        self.declared.add(self.workflow, NodeKind::Step, function)
     }
 }

@@ -66,7 +66,7 @@ impl StepError {
     }
 
     /// A stored value that does not fit will not fit the next time either.
-    pub(crate) fn payload(error: &crate::engine::Error) -> Failure {
+    pub(crate) fn payload(error: &crate::error::Error) -> Failure {
         Failure::new(FailureKind::Payload, "", &error.to_string()).with_retry(RetryAdvice::Never)
     }
 }

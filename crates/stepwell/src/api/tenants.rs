@@ -4,7 +4,7 @@ use stepwell_core::id::Tenant;
 
 use super::engine::Engine;
 use super::start::bad_name;
-use crate::engine::Error;
+use crate::error::Error;
 use crate::ports::{TenantSettings, TenantView};
 
 impl Engine {

@@ -11,7 +11,7 @@ use stepwell_core::id::{NameError, Node};
 use stepwell_core::run::RunFailure;
 use stepwell_core::workflow::{Definition, Draft, DraftStep, OutputRule, workflow_hash};
 
-use super::bound::{Unbound, UnboundStep, failure_arg, unbound_async, unbound_blocking};
+use super::bound::{UnboundFn, UnboundStep, failure_arg, unbound_async, unbound_blocking};
 use super::chain::ChainBuilder;
 use super::ctx::Ctx;
 use super::run::{ReadOutput, read_kind, read_nothing, read_required};
@@ -19,7 +19,8 @@ use super::sleep::SleepBuilder;
 use super::step::{Root, StepBuilder};
 use super::step_error::Result;
 use super::step_ref::{Always, Kind, Maybe, StepRef};
-use crate::engine::{Code as StepCode, Error, StepCode as BoundStep};
+use crate::engine::{StepBody, StepFn};
+use crate::error::Error;
 
 /// A workflow with input `I`, output `O` and shared state `S`: a graph of steps with their code.
 ///
@@ -81,12 +82,12 @@ impl<I, O, S> Workflow<I, O, S> {
 pub(crate) struct WorkflowParts<S> {
     pub(crate) definition: Definition,
     pub(crate) steps: Vec<UnboundStep<S>>,
-    pub(crate) on_failure: Option<Unbound<S>>,
+    pub(crate) on_failure: Option<UnboundFn<S>>,
 }
 
 impl<S> WorkflowParts<S> {
     /// Binds all closures to the engine's state.
-    pub(crate) fn bind(self, state: &Arc<S>) -> (Definition, Vec<BoundStep>, Option<StepCode>) {
+    pub(crate) fn bind(self, state: &Arc<S>) -> (Definition, Vec<StepBody>, Option<StepFn>) {
         let steps = self.steps.into_iter().map(|step| step.bind(state)).collect();
         let on_failure = self.on_failure.map(|unbound| unbound(Arc::clone(state)));
         (self.definition, steps, on_failure)
@@ -97,7 +98,7 @@ impl<S> WorkflowParts<S> {
 pub struct Definer<I, S = ()> {
     draft: Draft,
     steps: Vec<UnboundStep<S>>,
-    on_failure: Option<Unbound<S>>,
+    on_failure: Option<UnboundFn<S>>,
     /// The first thing that was wrong with a declaration.
     refusal: Option<(Code, String)>,
     input: PhantomData<fn(I)>,
@@ -167,10 +168,10 @@ impl<I, S> Definer<I, S> {
         self.draft.output = Some(OutputRule { node: Node(step.index), required });
     }
 
-    pub(super) fn add<T, K>(&mut self, step: DraftStep, code: UnboundStep<S>) -> StepRef<T, K> {
+    pub(super) fn add<T, K>(&mut self, step: DraftStep, body: UnboundStep<S>) -> StepRef<T, K> {
         let index = u32::try_from(self.draft.steps.len()).unwrap_or(u32::MAX);
         self.draft.steps.push(step);
-        self.steps.push(code);
+        self.steps.push(body);
         StepRef::new(index, workflow_hash(&self.draft.workflow))
     }
 

@@ -6,27 +6,27 @@ use stepwell_core::decide::Notes;
 use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
 use tokio::sync::oneshot;
 
-use super::Parts;
-use super::batch::{Answer, Batcher, Carries, Patience, answer_all, is_about_data, run_batches};
+use super::batch::{Answer, Batcher, HasPayload, answer_all, is_about_data, run_batches};
+use super::store_retry::StoreRetry;
+use super::{Parts, WorkerSlots};
 use crate::ports::{ClaimRef, CommitAnswer, CommitItem, Committed, Outcome, StoreError};
-use crate::worker::Hands;
 
 /// Commits under way at once: while one waits for the disk, the next one works.
 const COMMITS_MAX: usize = 2;
 
-/// Takes outcomes and commits whatever is waiting as one transaction.
+/// Takes outcomes and commits all that wait as one transaction.
 #[derive(Clone)]
-pub(crate) struct Committer(Batcher<Ended, AnswerTo>);
+pub(crate) struct Committer(Batcher<FinishedAttempt, AnswerTo>);
 
-/// An outcome, and how many tasks may become ready by it.
+/// The outcome of an attempt, and how many tasks may become ready by it.
 #[derive(Clone)]
-struct Ended {
+struct FinishedAttempt {
     item: CommitItem,
-    n_next: usize,
+    n_ready_max: usize,
 }
 
-impl Carries for Ended {
-    fn bytes(&self) -> usize {
+impl HasPayload for FinishedAttempt {
+    fn payload_bytes(&self) -> usize {
         match &self.item.outcome {
             Outcome::Completed { output, .. } => output.bytes.len(),
             _ => 0,
@@ -34,29 +34,29 @@ impl Carries for Ended {
     }
 }
 
-/// Who hears how a commit went.
+/// Who is told how a commit went.
 enum AnswerTo {
     Caller(oneshot::Sender<Answer<CommitAnswer>>),
-    /// The worker, which holds the claim until then. All claims of a batch are dropped at once.
+    /// The worker, which holds the claim until then. All claims of a batch are dropped together.
     Worker(ClaimRef),
 }
 
 impl Committer {
     /// Starts the committing loops. They end when the last clone of the committer is gone, so that
     /// nothing handed in is ever dropped.
-    pub(crate) fn start(parts: &Arc<Parts>, hands: &Arc<Hands>) -> Self {
+    pub(crate) fn start(parts: &Arc<Parts>, slots: &Arc<WorkerSlots>) -> Self {
         let items_max = parts.config.commit_batch_max;
         let (batcher, requests) = Batcher::new(items_max);
         for _ in 0..COMMITS_MAX {
-            let (requests, patience) = (Arc::clone(&requests), Patience::new(parts, None));
-            let (parts, hands, held_by) = (Arc::clone(parts), Arc::clone(hands), Arc::clone(hands));
+            let (requests, retry) = (Arc::clone(&requests), StoreRetry::new(parts, None));
+            let (parts, slots, held_in) = (Arc::clone(parts), Arc::clone(slots), Arc::clone(slots));
             let spawner = Arc::clone(&parts.spawner);
-            let call = move |ended| {
-                let (parts, hands) = (Arc::clone(&parts), Arc::clone(&hands));
-                async move { commit(&parts, &hands, ended).await }
+            let call = move |attempts| {
+                let (parts, slots) = (Arc::clone(&parts), Arc::clone(&slots));
+                async move { commit(&parts, &slots, attempts).await }
             };
-            let answer = move |answers| tell(&held_by, answers);
-            spawner.spawn(Box::pin(run_batches(requests, items_max, patience, call, answer)));
+            let answer = move |answers| deliver(&held_in, answers);
+            spawner.spawn(Box::pin(run_batches(requests, items_max, retry, call, answer)));
         }
         Self(batcher)
     }
@@ -69,34 +69,38 @@ impl Committer {
     }
 
     /// Hands in an outcome by which so many tasks may become ready; waits only while too many
-    /// others wait to be committed. The worker holds the claim until it is.
-    pub(crate) async fn hand_in(&self, item: CommitItem, n_next: usize) -> Result<(), StoreError> {
-        self.hand_in_to(AnswerTo::Worker(item.claim), item, n_next).await
+    /// others wait to be committed. The worker holds the claim until the commit is answered.
+    pub(crate) async fn hand_in(
+        &self,
+        item: CommitItem,
+        n_ready_max: usize,
+    ) -> Result<(), StoreError> {
+        self.hand_in_to(AnswerTo::Worker(item.claim), item, n_ready_max).await
     }
 
     async fn hand_in_to(
         &self,
         answer_to: AnswerTo,
         item: CommitItem,
-        n_next: usize,
+        n_ready_max: usize,
     ) -> Result<(), StoreError> {
-        self.0.submit(Ended { item, n_next }, answer_to).await.ok_or_else(closed)
+        self.0.submit(FinishedAttempt { item, n_ready_max }, answer_to).await.ok_or_else(closed)
     }
 }
 
-/// Commits outcomes, and takes what becomes ready by them as far as there are free slots. A single
-/// one that the store refuses becomes a failure of the step, or the task would look as if it still
-/// ran.
+/// Commits outcomes, and claims what becomes ready by them as far as there are free slots. A single
+/// outcome that the store refuses becomes a failure of its step, or the task would look as if it
+/// still ran.
 async fn commit(
     parts: &Parts,
-    hands: &Hands,
-    ended: Vec<Ended>,
+    slots: &WorkerSlots,
+    attempts: Vec<FinishedAttempt>,
 ) -> Result<Vec<CommitAnswer>, StoreError> {
-    let single = (ended.len() == 1).then(|| ended[0].item.claim);
-    match (commit_all(parts, hands, ended).await, single) {
+    let single = (attempts.len() == 1).then(|| attempts[0].item.claim);
+    match (commit_all(parts, slots, attempts).await, single) {
         (Err(error), Some(claim)) if is_about_data(&error) => {
             tracing::error!(?claim, %error, "outcome refused by the store");
-            let outcome = refused(parts, &error);
+            let outcome = refused_outcome(parts, &error);
             parts.store.commit(vec![CommitItem { claim, outcome }]).await
         }
         (answers, _) => answers,
@@ -105,31 +109,33 @@ async fn commit(
 
 async fn commit_all(
     parts: &Parts,
-    hands: &Hands,
-    ended: Vec<Ended>,
+    slots: &WorkerSlots,
+    attempts: Vec<FinishedAttempt>,
 ) -> Result<Vec<CommitAnswer>, StoreError> {
-    let n_next = ended.iter().map(|ended| ended.n_next).sum();
-    let items = ended.into_iter().map(|ended| ended.item).collect();
-    let Some((request, offer)) = hands.offer(n_next).await else {
+    let n_ready_max = attempts.iter().map(|attempt| attempt.n_ready_max).sum();
+    let items = attempts.into_iter().map(|attempt| attempt.item).collect();
+    let Some((request, offer)) = slots.offer(n_ready_max).await else {
         return parts.store.commit(items).await;
     };
     let Committed { answers, handed_over } =
         parts.store.commit_and_claim(items, Some(request)).await?;
-    // Before anybody hears of the answers: a worker that drains must see what it holds.
+    // Before the answers are delivered and claims dropped: a worker that drains must not look
+    // empty while tasks that were handed over are still to be taken up.
     offer.accept(handed_over);
     Ok(answers)
 }
 
-/// What is left to say of a task about which the store refuses to hear anything else.
-pub(crate) fn refused(parts: &Parts, error: &StoreError) -> Outcome {
+/// The store refused an outcome, or could not read a task's inputs: the task is committed as
+/// failed instead.
+pub(crate) fn refused_outcome(parts: &Parts, error: &StoreError) -> Outcome {
     let failure =
         Failure::new(FailureKind::Payload, "", &error.to_string()).with_retry(RetryAdvice::Never);
     // It is final whatever happened before, so the count does not matter.
     Outcome::Failed { failure, notes: Notes::new(), chance: parts.chance(), failures: 0 }
 }
 
-/// Tells how commits went.
-fn tell(hands: &Hands, answers: Vec<(AnswerTo, Answer<CommitAnswer>)>) {
+/// Tells callers and the worker how commits went.
+fn deliver(slots: &WorkerSlots, answers: Vec<(AnswerTo, Answer<CommitAnswer>)>) {
     let (mut callers, mut claims) = (Vec::new(), Vec::with_capacity(answers.len()));
     for (answer_to, answer) in answers {
         match answer_to {
@@ -140,7 +146,7 @@ fn tell(hands: &Hands, answers: Vec<(AnswerTo, Answer<CommitAnswer>)>) {
             }
         }
     }
-    hands.drop_claims(&claims);
+    slots.drop_claims(&claims);
     answer_all(callers);
 }
 

@@ -6,7 +6,7 @@ use stepwell_core::code::Code;
 use stepwell_core::id::Queue;
 use stepwell_core::limits::{BATCH_ITEMS_MAX, PAYLOAD_BYTES_MAX, WEIGHT_MAX};
 
-use super::Error;
+use crate::error::Error;
 use crate::ports::TenantSettings;
 
 /// Every setting of an engine. `docs/configuration.md` has the table.

@@ -1,13 +1,19 @@
-//! The engine: what every part shares, and the calls that starts and commits go through.
+//! What all parts of an engine share: settings, code, payloads, the slots of its worker, and the
+//! batches that starts and commits go through. It knows neither the worker nor the services: those
+//! call it.
 
 mod batch;
 mod commit;
 mod config;
-mod contact;
-mod error;
+mod held_claims;
+mod open_claim_calls;
 mod payloads;
 mod registry;
 mod start;
+mod store_contact;
+mod store_retry;
+mod task_context;
+mod worker_slots;
 
 use std::sync::Arc;
 
@@ -16,13 +22,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ports::{Clock, Codec, DynStore, Ids, Spawner};
 
-pub(crate) use commit::{Committer, refused};
+pub(crate) use commit::{Committer, refused_outcome};
 pub use config::Config;
-pub(crate) use contact::Contact;
-pub use error::Error;
+pub(crate) use held_claims::Stop;
 pub(crate) use payloads::{decode, encode};
-pub(crate) use registry::{Code, Registered, Registry, StepCode};
-pub(crate) use start::{Starter, to_error};
+pub(crate) use registry::{Condition, RegisteredWorkflow, Registry, StepBody, StepFn};
+pub(crate) use start::{Starter, already_started};
+pub(crate) use store_contact::StoreContact;
+pub(crate) use task_context::{TaskArgs, TaskContext, TaskNames};
+pub(crate) use worker_slots::{ClaimedBatch, Slot, WorkerSlots};
 
 /// What all parts of an engine share.
 pub(crate) struct Parts {
@@ -33,13 +41,13 @@ pub(crate) struct Parts {
     pub(crate) codec: Arc<dyn Codec>,
     pub(crate) config: Config,
     pub(crate) worker: WorkerId,
-    pub(crate) contact: Arc<Contact>,
+    pub(crate) contact: Arc<StoreContact>,
     /// Fires when the engine closes: every loop ends.
     pub(crate) closing: CancellationToken,
 }
 
 impl Parts {
-    /// What spreads retries, handed to the rules with a failure.
+    /// A random number that spreads retries; the rules get it with a failure.
     pub(crate) fn chance(&self) -> u32 {
         u32::try_from(self.ids.random() >> 32).unwrap_or_default()
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stepwell_core::code::Code;
 
-use super::Error;
+use crate::error::Error;
 use crate::ports::{Codec, Payload};
 
 /// A value as a payload.

@@ -1,4 +1,4 @@
-//! The code an engine has, matched with the definitions its store has.
+//! The workflows whose code an engine has, matched with the definitions in its store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use stepwell_core::failure::Failure;
 use stepwell_core::id::{DefinitionId, Node, ServiceId};
 use stepwell_core::workflow::{Definition, StepPolicy};
 
-use super::Error;
+use super::TaskArgs;
+use crate::error::Error;
 use crate::ports::{BoxFuture, DynStore, Payload, StoredDefinition};
-use crate::worker::TaskArgs;
 
-/// What a step's closure has become once its types are gone.
+/// The function of a step: the author's closure from payloads to a payload, without its types.
 #[derive(Clone)]
-pub(crate) enum Code {
+pub(crate) enum StepFn {
     /// Polled on the runtime.
     Async(Arc<dyn Fn(TaskArgs) -> BoxFuture<Result<Payload, Failure>> + Send + Sync>),
     /// Called on a thread that may block.
@@ -25,37 +25,37 @@ pub(crate) enum Code {
 /// Says whether a step is skipped, from its parents' outputs.
 pub(crate) type Condition = Arc<dyn Fn(&TaskArgs) -> Result<bool, Failure> + Send + Sync>;
 
-/// The code of one step.
+/// All code of one step: its function and its conditions.
 #[derive(Clone)]
-pub(crate) struct StepCode {
-    pub(crate) code: Code,
-    /// Any that says yes skips the step.
+pub(crate) struct StepBody {
+    pub(crate) function: StepFn,
+    /// The step is skipped if any of them says yes.
     pub(crate) skip_if: Vec<Condition>,
 }
 
 /// A workflow's code beside its definition as stored.
-pub(crate) struct Registered {
+pub(crate) struct RegisteredWorkflow {
     /// The definition as this program declares it: its order of steps and parents, its policies.
     pub(crate) declared: Definition,
     pub(crate) stored: Arc<StoredDefinition>,
-    pub(crate) steps: Vec<StepCode>,
-    pub(crate) on_failure: Option<Code>,
+    pub(crate) steps: Vec<StepBody>,
+    pub(crate) on_failure: Option<StepFn>,
     /// How many steps are ready when a run starts.
     pub(crate) n_roots: usize,
     /// For every step as this program numbers it, the stored node.
     stored_of: Vec<Node>,
-    /// The other way round.
+    /// For every stored node, the step as this program numbers it.
     declared_of: Vec<Option<Node>>,
 }
 
-impl Registered {
+impl RegisteredWorkflow {
     /// Stores a definition and matches its steps with the stored ones by name: another program
     /// may have declared them in another order.
     pub(crate) async fn register(
         store: &DynStore,
         declared: Definition,
-        steps: Vec<StepCode>,
-        on_failure: Option<Code>,
+        steps: Vec<StepBody>,
+        on_failure: Option<StepFn>,
     ) -> Result<Self, Error> {
         let stored = store.register(&declared).await?;
         let by_name = stored.definition.graph.by_name();
@@ -74,11 +74,11 @@ impl Registered {
         Ok(Self { declared, stored, steps, on_failure, n_roots, stored_of, declared_of })
     }
 
-    /// The code of a stored node.
-    pub(crate) fn step(&self, node: Node) -> Option<StepCode> {
+    /// The code of a stored node; `None` if this program has none.
+    pub(crate) fn step(&self, node: Node) -> Option<StepBody> {
         if node == Node::ON_FAILURE {
-            let code = self.on_failure.clone()?;
-            return Some(StepCode { code, skip_if: Vec::new() });
+            let function = self.on_failure.clone()?;
+            return Some(StepBody { function, skip_if: Vec::new() });
         }
         self.steps.get(self.declared_node(node)?.index()).cloned()
     }
@@ -115,14 +115,14 @@ impl Registered {
 
 /// All workflows whose code an engine has.
 #[derive(Default)]
-pub(crate) struct Registry(HashMap<DefinitionId, Arc<Registered>>);
+pub(crate) struct Registry(HashMap<DefinitionId, Arc<RegisteredWorkflow>>);
 
 impl Registry {
-    pub(crate) fn new(workflows: impl IntoIterator<Item = Arc<Registered>>) -> Self {
+    pub(crate) fn new(workflows: impl IntoIterator<Item = Arc<RegisteredWorkflow>>) -> Self {
         Self(workflows.into_iter().map(|workflow| (workflow.stored.id, workflow)).collect())
     }
 
-    pub(crate) fn get(&self, id: DefinitionId) -> Option<Arc<Registered>> {
+    pub(crate) fn get(&self, id: DefinitionId) -> Option<Arc<RegisteredWorkflow>> {
         self.0.get(&id).cloned()
     }
 
@@ -132,7 +132,7 @@ impl Registry {
     }
 
     /// The workflow of this name, if this engine has its code.
-    pub(crate) fn find(&self, workflow: &str) -> Option<Arc<Registered>> {
+    pub(crate) fn find(&self, workflow: &str) -> Option<Arc<RegisteredWorkflow>> {
         self.0.values().find(|known| known.declared.workflow == workflow).cloned()
     }
 

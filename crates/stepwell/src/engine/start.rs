@@ -2,46 +2,48 @@
 
 use std::sync::Arc;
 
+use stepwell_core::id::RunKey;
 use tokio::sync::oneshot;
 
-use super::batch::{Answer, Batcher, Carries, Patience, answer_all, run_batches};
-use super::{Error, Parts, Registry};
+use super::batch::{Answer, Batcher, HasPayload, answer_all, run_batches};
+use super::store_retry::StoreRetry;
+use super::{Parts, Registry, WorkerSlots};
+use crate::error::Error;
 use crate::ports::{DynStore, StartAnswer, StartRequest, Started, StoreError};
-use crate::worker::Hands;
 
 /// How often a start is repeated while the store is unavailable, before the caller is told. The
-/// repeats carry the same key, so at most one run comes of it.
+/// repeats carry the same key, so at most one run is started.
 const RETRIES_MAX: u32 = 5;
 
-/// Takes starts and stores whatever is waiting as one transaction.
+/// Takes starts and stores all that wait as one transaction.
 #[derive(Clone)]
 pub(crate) struct Starter(Batcher<StartRequest, oneshot::Sender<Answer<StartAnswer>>>);
 
-impl Carries for StartRequest {
-    fn bytes(&self) -> usize {
+impl HasPayload for StartRequest {
+    fn payload_bytes(&self) -> usize {
         self.input.bytes.len()
     }
 }
 
 impl Starter {
-    /// Starts the starting loop. Roots go to the hands of this engine's worker, if it has one.
+    /// Starts the starting loop. Roots go to free slots of this engine's worker, if it has one.
     pub(crate) fn start(
         parts: &Parts,
         registry: &Arc<Registry>,
-        hands: Option<&Arc<Hands>>,
+        slots: Option<&Arc<WorkerSlots>>,
     ) -> Self {
         let items_max = parts.config.start_batch_max;
         let (batcher, requests) = Batcher::new(items_max);
         let (store, registry) = (Arc::clone(&parts.store), Arc::clone(registry));
-        let hands = hands.map(Arc::clone);
-        let patience = Patience::new(parts, Some(RETRIES_MAX));
+        let slots = slots.map(Arc::clone);
+        let retry = StoreRetry::new(parts, Some(RETRIES_MAX));
         let call = move |items: Vec<StartRequest>| {
-            let (store, hands) = (Arc::clone(&store), hands.clone());
+            let (store, slots) = (Arc::clone(&store), slots.clone());
             let n_roots = items.iter().map(|request| registry.n_roots(request.seed.definition));
             let n_roots = n_roots.sum();
-            async move { start(&store, hands.as_deref(), items, n_roots).await }
+            async move { start(&store, slots.as_deref(), items, n_roots).await }
         };
-        parts.spawner.spawn(Box::pin(run_batches(requests, items_max, patience, call, answer_all)));
+        parts.spawner.spawn(Box::pin(run_batches(requests, items_max, retry, call, answer_all)));
         Self(batcher)
     }
 
@@ -77,15 +79,15 @@ impl Starter {
     }
 }
 
-/// Starts runs, and takes their roots as far as there are free slots.
+/// Starts runs, and claims their roots as far as there are free slots.
 async fn start(
     store: &DynStore,
-    hands: Option<&Hands>,
+    slots: Option<&WorkerSlots>,
     requests: Vec<StartRequest>,
     n_roots: usize,
 ) -> Result<Vec<StartAnswer>, StoreError> {
-    let offered = match hands {
-        Some(hands) => hands.offer(n_roots).await,
+    let offered = match slots {
+        Some(slots) => slots.offer(n_roots).await,
         None => None,
     };
     let Some((request, offer)) = offered else { return store.start(requests).await };
@@ -94,8 +96,8 @@ async fn start(
     Ok(answers)
 }
 
-/// The key under which a start is stored, or why it was refused.
-pub(crate) fn to_error(answer: StartAnswer) -> Result<Option<stepwell_core::id::RunKey>, Error> {
+/// The key of the run if it was started before; else it was started now, or refused.
+pub(crate) fn already_started(answer: StartAnswer) -> Result<Option<RunKey>, Error> {
     match answer {
         StartAnswer::Started => Ok(None),
         StartAnswer::AlreadyStarted(key) => Ok(Some(key)),

@@ -1,4 +1,4 @@
-//! The leader's loop: fires due timers and reaps dead workers. Others stand by.
+//! The leader's loop: fires due timers and reaps dead workers. Engines that do not lead stand by.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,21 @@ use crate::ports::{Hint, Lead, ReapRequest, StoreError};
 /// Most workers reaped in one transaction.
 const REAP_BATCH_MAX: usize = 100;
 
-/// Leads or stands by until the engine closes, then resigns so that another takes over at once.
+/// Leads or stands by until the engine closes, then resigns so that another engine takes over at
+/// once.
 pub(crate) async fn lead_loop(parts: Arc<Parts>) {
     let mut hints = parts.store.hints();
-    let mut led: Option<Led> = None;
+    let mut term: Option<LeaderTerm> = None;
     while !parts.closing.is_cancelled() {
         hints.look(Hint::Timers);
-        let pause = match lead_once(&parts, led).await {
-            Ok((now_led, pause)) => {
-                led = now_led;
+        let pause = match lead_once(&parts, term).await {
+            Ok((next_term, pause)) => {
+                term = next_term;
                 pause
             }
             Err(error) => {
-                // Perhaps another leads by now; the next round asks.
-                led = led.map(|led| Led { renewed_at: None, ..led });
+                // Another engine may lead by now; the next round asks the store.
+                term = term.map(|term| LeaderTerm { renewed_at: None, ..term });
                 if !matches!(error, StoreError::NotLeader) {
                     parts.contact.broke();
                     tracing::warn!(%error, "lead");
@@ -35,35 +36,38 @@ pub(crate) async fn lead_loop(parts: Arc<Parts>) {
         tokio::select! {
             biased;
             () = parts.closing.cancelled() => {}
-            () = hints.given(Hint::Timers), if led.is_some() => {}
+            () = hints.given(Hint::Timers), if term.is_some() => {}
             () = parts.clock.sleep(pause) => {}
         }
     }
-    if let Some(led) = led
-        && let Err(error) = parts.store.resign(led.epoch).await
+    if let Some(term) = term
+        && let Err(error) = parts.store.resign(term.epoch).await
     {
         tracing::warn!(%error, "resign");
     }
 }
 
-/// A term of leadership.
+/// A term in which this engine leads.
 #[derive(Clone, Copy)]
-struct Led {
+struct LeaderTerm {
     epoch: Epoch,
-    /// When it was renewed, by this process's clock; `None` if that must be done.
+    /// When it was renewed, by this process's clock; `None` if it must be renewed now.
     renewed_at: Option<Duration>,
 }
 
 /// Takes or keeps leadership and does what is due. Says how long to pause.
-async fn lead_once(parts: &Parts, led: Option<Led>) -> Result<(Option<Led>, Duration), StoreError> {
+async fn lead_once(
+    parts: &Parts,
+    term: Option<LeaderTerm>,
+) -> Result<(Option<LeaderTerm>, Duration), StoreError> {
     let config = &parts.config;
     let renew = config.leader_ttl / 3;
     let now = parts.clock.elapsed();
-    let is_fresh = |led: &Led| led.renewed_at.is_some_and(|at| now < at + renew);
-    if let Some(led) = led.filter(is_fresh) {
+    let is_fresh = |term: &LeaderTerm| term.renewed_at.is_some_and(|at| now < at + renew);
+    if let Some(term) = term.filter(is_fresh) {
         // Every write of a leader is fenced by its epoch, so there is no need to ask each time.
-        let pause = pause(parts, fire_due(parts, led.epoch).await?);
-        return Ok((Some(led), pause));
+        let pause = pause(parts, fire_due(parts, term.epoch).await?);
+        return Ok((Some(term), pause));
     }
     let lead = parts.store.lead(&parts.worker, config.leader_ttl).await?;
     parts.contact.answered();
@@ -73,11 +77,11 @@ async fn lead_once(parts: &Parts, led: Option<Led>) -> Result<(Option<Led>, Dura
     // Dead workers are found also while timers cannot be fired.
     let fired = fire_due(parts, epoch).await;
     reap_dead(parts, epoch).await?;
-    Ok((Some(Led { epoch, renewed_at: Some(now) }), pause(parts, fired?)))
+    Ok((Some(LeaderTerm { epoch, renewed_at: Some(now) }), pause(parts, fired?)))
 }
 
-/// Until the next timer is due. One that another process set may give no hint, so the pause has an
-/// end of its own.
+/// Until the next timer is due. A timer that another process set may give no hint, so the pause has
+/// an end of its own.
 fn pause(parts: &Parts, next_due: Option<Duration>) -> Duration {
     let renew = parts.config.leader_ttl / 3;
     next_due.unwrap_or(renew).min(renew).min(parts.config.timer_interval)

@@ -1,7 +1,7 @@
-//! Duties beside the worker's: leading, and waking those who wait for results.
+//! Duties of an engine beside its worker: leading, and telling callers that their runs have ended.
 
+mod end_waiters;
 mod leader;
-mod waiters;
 
+pub(crate) use end_waiters::EndWaiters;
 pub(crate) use leader::lead_loop;
-pub(crate) use waiters::Waiters;

@@ -7,8 +7,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{CountedIds, ManualClock, ManualScheduler};
 use crate::api::Engine;
-use crate::api::blocking::Wait;
-use crate::engine::Error;
+use crate::api::blocking::BlockOn;
+use crate::error::Error;
 use crate::outbound::memory::MemoryStore;
 use crate::ports::{BoxFuture, Clock, Spawner};
 
@@ -143,13 +143,13 @@ impl Bed {
     }
 }
 
-impl Wait for Bed {
+impl BlockOn for Bed {
     fn check(&self) -> Result<(), Error> {
         Ok(())
     }
 
     /// Waits at the current moment of virtual time.
-    fn wait(&self, future: BoxFuture<()>) {
+    fn block_on(&self, future: BoxFuture<()>) {
         let done = self.spawn_flagged(future);
         loop {
             self.run_until_idle();

@@ -11,7 +11,8 @@ use super::bed::Bed;
 use super::{ManualClock, ManualScheduler};
 use crate::api::blocking::{Engine as BlockingEngine, Run};
 use crate::api::{Engine, EngineBuilder, Workflow, WorkflowRef};
-use crate::engine::{Config, Error};
+use crate::engine::Config;
+use crate::error::Error;
 use crate::outbound::memory::MemoryStore;
 use crate::ports::{Clock, Codec};
 use crate::worker::StopReport;
@@ -124,7 +125,7 @@ impl TestEngine {
     {
         let slot = Arc::new(std::sync::Mutex::new(None));
         let filled = Arc::clone(&slot);
-        crate::api::blocking::Wait::wait(
+        crate::api::blocking::BlockOn::block_on(
             self.bed.as_ref(),
             Box::pin(async move {
                 let output = future.await;
@@ -259,7 +260,7 @@ impl<S: Send + Sync + 'static> TestEngineBuilder<S> {
         let builder = builder.config(config);
         let slot = Arc::new(std::sync::Mutex::new(None));
         let filled = Arc::clone(&slot);
-        crate::api::blocking::Wait::wait(
+        crate::api::blocking::BlockOn::block_on(
             bed.as_ref(),
             Box::pin(async move {
                 let engine = builder.start().await;
@@ -269,7 +270,7 @@ impl<S: Send + Sync + 'static> TestEngineBuilder<S> {
         let engine = slot.lock().expect("no holder of the lock panics").take();
         let engine = engine.expect("the wait ended, so the start did")?;
         bed.add(engine.clone());
-        let wait: Arc<dyn crate::api::blocking::Wait> = bed.clone();
+        let wait: Arc<dyn crate::api::blocking::BlockOn> = bed.clone();
         let blocking = BlockingEngine::new(engine.clone(), wait);
         Ok(TestEngine { engine, blocking, bed, group })
     }

@@ -4,29 +4,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stepwell_core::time::Timestamp;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::context::TaskNames;
-use super::{Handful, TaskArgs, TaskContext, Worker};
-use crate::engine::{StepCode, refused};
+use super::Worker;
+use crate::engine::{
+    ClaimedBatch, Slot, StepBody, Stop, TaskArgs, TaskContext, TaskNames, refused_outcome,
+};
 use crate::ports::{
     ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, CommitItem, Hint, Outcome, StoreError,
     TaskInputs,
 };
 
-/// How a look for work went.
-enum Look {
-    /// There may be more.
-    Found,
-    /// That was all there is now.
+/// What a claim call found.
+enum Found {
+    /// A task for every slot, so there may be more.
+    PerhapsMore,
+    /// Fewer tasks than there were slots: that was all there is now.
     All,
-    /// There is nothing now.
+    /// No task at all.
     Nothing,
 }
 
-/// How long to wait after `n_empty` looks in vain: soon after there was work, and ever longer up to
-/// the whole interval when there is none.
+/// How long to wait after `n_empty` claim calls in vain: a short while after there was work, and
+/// ever longer up to the whole interval when there is none.
 fn poll_span(interval: Duration, n_empty: u32) -> Duration {
     (interval / 16).saturating_mul(1 << n_empty.min(4)).min(interval)
 }
@@ -34,27 +34,27 @@ fn poll_span(interval: Duration, n_empty: u32) -> Duration {
 impl Worker {
     /// Claims and executes until the engine begins to stop.
     pub(super) async fn claim_loop(self: Arc<Self>) {
-        let _ended = self.claimed_last.clone().drop_guard();
+        let _ended = self.claim_loop_ended.clone().drop_guard();
         let mut hints = self.parts.store.hints();
         let mut n_empty = 0;
         loop {
             let slot = tokio::select! {
                 biased;
-                () = self.hands.stopping.cancelled() => return,
-                slot = Arc::clone(&self.hands.slots).acquire_owned() => slot,
+                () = self.slots.stopping.cancelled() => return,
+                slot = self.slots.free_slot() => slot,
             };
-            let Ok(slot) = slot else { return };
+            let Some(slot) = slot else { return };
             hints.look(Hint::Ready);
-            self.hands.looks();
-            let look = self.look_for_work(slot).await;
-            self.hands.looked(matches!(look, Ok(Look::Found)));
-            match look {
-                Ok(Look::Found) => {
+            self.slots.claim_begins();
+            let found = self.claim(slot).await;
+            self.slots.claim_ended(matches!(found, Ok(Found::PerhapsMore)));
+            match found {
+                Ok(Found::PerhapsMore) => {
                     n_empty = 0;
                     continue;
                 }
-                Ok(Look::All) => n_empty = 0,
-                Ok(Look::Nothing) => {}
+                Ok(Found::All) => n_empty = 0,
+                Ok(Found::Nothing) => {}
                 Err(error) => {
                     self.parts.contact.broke();
                     tracing::warn!(%error, "claim tasks");
@@ -64,9 +64,9 @@ impl Worker {
             n_empty += 1;
             tokio::select! {
                 biased;
-                () = self.hands.stopping.cancelled() => return,
+                () = self.slots.stopping.cancelled() => return,
                 () = hints.given(Hint::Ready) => n_empty = 0,
-                () = self.hands.held.suspect_dropped() => {}
+                () = self.slots.held.suspect_dropped() => {}
                 () = self.parts.clock.sleep(wait) => {}
             }
         }
@@ -80,58 +80,58 @@ impl Worker {
         full.saturating_sub(spread)
     }
 
-    async fn look_for_work(
-        self: &Arc<Self>,
-        slot: OwnedSemaphorePermit,
-    ) -> Result<Look, StoreError> {
+    /// Claims tasks for this slot and all others that are free, and executes them.
+    async fn claim(self: &Arc<Self>, slot: Slot) -> Result<Found, StoreError> {
         let mut slots = vec![slot];
-        slots.extend(self.hands.free_slots(usize::MAX));
-        let request = self.hands.request(slots.len(), !self.hands.held.holds_suspect());
+        slots.extend(self.slots.free_slots(usize::MAX));
+        let request = self.slots.claim_request(slots.len(), !self.slots.held.holds_suspect());
         let salt = request.salt;
-        self.hands.calls.begin(salt);
-        let look = self.look(request, slots).await;
-        self.hands.calls.end(salt);
-        look
+        self.slots.calls.begin(salt);
+        let found = self.claim_into(slots, request).await;
+        self.slots.calls.end(salt);
+        found
     }
 
-    async fn look(
+    async fn claim_into(
         self: &Arc<Self>,
+        slots: Vec<Slot>,
         request: ClaimRequest,
-        slots: Vec<OwnedSemaphorePermit>,
-    ) -> Result<Look, StoreError> {
+    ) -> Result<Found, StoreError> {
         let answer = self.parts.store.claim(request).await?;
         self.parts.contact.answered();
         match answer {
             ClaimAnswer::NotRegistered => {
-                let is_back = self.rise_again(&self.hands.held.refs()).await;
-                Ok(if is_back { Look::Found } else { Look::Nothing })
+                let is_back = self.register_again(&self.slots.held.refs()).await;
+                Ok(if is_back { Found::PerhapsMore } else { Found::Nothing })
             }
-            ClaimAnswer::Claimed { tasks, .. } if tasks.is_empty() => Ok(Look::Nothing),
+            ClaimAnswer::Claimed { tasks, .. } if tasks.is_empty() => Ok(Found::Nothing),
             ClaimAnswer::Claimed { now, tasks } => {
-                let look = if tasks.len() < slots.len() { Look::All } else { Look::Found };
-                let handful = self.hands.take_up(now, tasks, slots);
-                self.execute_all(handful).await;
-                Ok(look)
+                let has_slots_left = tasks.len() < slots.len();
+                self.execute_all(self.slots.take_up(now, tasks, slots)).await;
+                Ok(if has_slots_left { Found::All } else { Found::PerhapsMore })
             }
         }
     }
 
-    /// Executes what is handed over, until the engine closes.
-    pub(super) async fn hand_over_loop(self: Arc<Self>, mut given: UnboundedReceiver<Handful>) {
+    /// Executes the tasks that starts and commits hand over, until the engine closes.
+    pub(super) async fn hand_over_loop(
+        self: Arc<Self>,
+        mut handed_over: UnboundedReceiver<ClaimedBatch>,
+    ) {
         loop {
-            let handful = tokio::select! {
+            let batch = tokio::select! {
                 biased;
                 () = self.parts.closing.cancelled() => return,
-                handful = given.recv() => handful,
+                batch = handed_over.recv() => batch,
             };
-            let Some(handful) = handful else { return };
-            self.execute_all(handful).await;
+            let Some(batch) = batch else { return };
+            self.execute_all(batch).await;
         }
     }
 
-    /// Reads what the claimed tasks need and starts each in its slot. If that cannot be read, the
-    /// tasks go back.
-    async fn execute_all(self: &Arc<Self>, Handful { now, tasks }: Handful) {
+    /// Reads the inputs that did not come with the claims, and starts each task in its slot. Tasks
+    /// whose inputs cannot be read are failed or handed back.
+    async fn execute_all(self: &Arc<Self>, ClaimedBatch { now, tasks }: ClaimedBatch) {
         let lacking = tasks.iter().filter(|(task, ..)| task.inputs.is_none());
         let lacking: Vec<ClaimRef> = lacking.map(|(task, ..)| task.claim).collect();
         let mut read = self.inputs(&lacking).await.into_iter();
@@ -148,7 +148,7 @@ impl Worker {
                 Ok(inputs) => self.prepare(task, inputs, stop, now).ok_or(Outcome::Released),
                 Err(error) => Err(self.unreadable(&error)),
             };
-            let (code, args) = match prepared {
+            let (body, args) = match prepared {
                 Ok(prepared) => prepared,
                 Err(outcome) => {
                     self.hand_in(CommitItem { claim, outcome }, 0).await;
@@ -157,13 +157,13 @@ impl Worker {
             };
             let worker = Arc::clone(self);
             self.parts.spawner.spawn(Box::pin(async move {
-                worker.attempt(code, args, slot).await;
+                worker.attempt(body, args, slot).await;
             }));
         }
     }
 
-    /// What claimed tasks are executed with. If they cannot be read together, each is read on its
-    /// own: one that contradicts itself must not hold up the others.
+    /// The inputs of claimed tasks. If they cannot be read together, each is read on its own: one
+    /// task whose inputs contradict themselves must not hold up the others.
     async fn inputs(&self, claims: &[ClaimRef]) -> Vec<Result<TaskInputs, StoreError>> {
         if claims.is_empty() {
             return Vec::new();
@@ -186,25 +186,26 @@ impl Worker {
         tracing::warn!(%error, "read inputs of a claimed task");
         match error {
             StoreError::Unavailable { .. } => Outcome::Released,
-            error => refused(&self.parts, error),
+            error => refused_outcome(&self.parts, error),
         }
     }
 
+    /// The code of a claimed task, and what it is called with.
     fn prepare(
         &self,
         task: ClaimedTask,
         inputs: TaskInputs,
-        stop: super::held::Stop,
+        stop: Stop,
         now: Timestamp,
-    ) -> Option<(StepCode, TaskArgs)> {
+    ) -> Option<(StepBody, TaskArgs)> {
         let workflow = self.registry.get(task.definition.id)?;
         let node = task.claim.node;
-        let code = workflow.step(node)?;
-        let mut left = inputs.parents;
-        left.sort_unstable_by_key(|parent| parent.node);
+        let body = workflow.step(node)?;
+        let mut stored = inputs.parents;
+        stored.sort_unstable_by_key(|parent| parent.node);
         let output = |node| {
-            let found = left.binary_search_by_key(&node, |parent| parent.node);
-            found.ok().and_then(|ix| left[ix].output.clone())
+            let found = stored.binary_search_by_key(&node, |parent| parent.node);
+            found.ok().and_then(|ix| stored[ix].output.clone())
         };
         let parents = workflow.parents(node).map(output).collect();
         let names = TaskNames {
@@ -216,7 +217,7 @@ impl Worker {
         };
         let context = TaskContext::new(Arc::clone(&self.parts), workflow, names, stop, now);
         let context = Arc::new(context);
-        Some((code, TaskArgs { context, input: inputs.input, parents, failure: inputs.failure }))
+        Some((body, TaskArgs { context, input: inputs.input, parents, failure: inputs.failure }))
     }
 }
 
@@ -225,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_in_vain_become_rarer_up_to_the_interval() {
+    fn claim_calls_in_vain_become_rarer_up_to_the_interval() {
         let second = Duration::from_secs(1);
         let spans = [0, 1, 2, 3, 4, 5, 1_000].map(|n| poll_span(second, n).as_micros());
         assert_eq!(spans, [62_500, 125_000, 250_000, 500_000, 1_000_000, 1_000_000, 1_000_000]);

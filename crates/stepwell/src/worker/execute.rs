@@ -5,59 +5,61 @@ use std::time::Duration;
 
 use stepwell_core::failure::{Failure, FailureKind};
 use stepwell_core::workflow::StepPolicy;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
+use super::Worker;
 use super::panic::{guarded, guarded_async};
-use super::{TaskArgs, Worker};
-use crate::engine::{Code, StepCode};
+use crate::engine::{Slot, StepBody, StepFn, TaskArgs, TaskContext};
 use crate::ports::{CommitItem, Outcome, Payload};
 
-/// How an execution ended.
-enum Ended {
-    /// With something to commit.
+/// How an attempt ended.
+enum AttemptEnd {
+    /// With an outcome to commit.
     With(Outcome),
-    /// The claim is no longer ours; nothing it could say would change anything.
-    NotMine,
+    /// The worker lost the claim meanwhile, so the store would refuse any outcome.
+    ClaimLost,
 }
 
-/// What user code gave.
+/// What user code returned.
 type Answer = Result<Payload, Failure>;
 
 impl Worker {
     /// Executes a claimed task in a slot and commits what became of it. The next task may have the
     /// slot as soon as this one's outcome is handed in.
-    pub(super) async fn attempt(&self, code: StepCode, args: TaskArgs, slot: OwnedSemaphorePermit) {
+    pub(super) async fn attempt(&self, body: StepBody, args: TaskArgs, slot: Slot) {
         let claim = args.context.claim;
-        let n_next = args.context.workflow.n_children(claim.node);
-        match self.execute(code, args).await {
-            Ended::With(outcome) => self.hand_in(CommitItem { claim, outcome }, n_next).await,
-            Ended::NotMine => self.hands.drop_claims(&[claim]),
+        let n_ready_max = args.context.workflow.n_children(claim.node);
+        match self.execute(body, args).await {
+            AttemptEnd::With(outcome) => {
+                self.hand_in(CommitItem { claim, outcome }, n_ready_max).await;
+            }
+            AttemptEnd::ClaimLost => self.slots.drop_claims(&[claim]),
         }
         drop(slot);
     }
 
-    /// Hands in an outcome by which so many tasks may become ready. The claim is held until that is
-    /// committed.
-    pub(super) async fn hand_in(&self, item: CommitItem, n_next: usize) {
+    /// Hands in an outcome by which so many tasks may become ready. The claim is held until the
+    /// outcome is committed.
+    pub(super) async fn hand_in(&self, item: CommitItem, n_ready_max: usize) {
         let claim = item.claim;
-        if let Err(error) = self.committer.hand_in(item, n_next).await {
+        if let Err(error) = self.committer.hand_in(item, n_ready_max).await {
             tracing::error!(?claim, %error, "outcome not committed");
-            self.hands.drop_claims(&[claim]);
+            self.slots.drop_claims(&[claim]);
         }
     }
 
-    async fn execute(&self, code: StepCode, args: TaskArgs) -> Ended {
-        match should_skip(&code, &args) {
-            Ok(true) => return Ended::With(Outcome::Skipped),
+    async fn execute(&self, body: StepBody, args: TaskArgs) -> AttemptEnd {
+        match should_skip(&body, &args) {
+            Ok(true) => return AttemptEnd::With(Outcome::Skipped),
             Ok(false) => {}
             Err(failure) => return self.failed(&args, failure),
         }
         let context = Arc::clone(&args.context);
         let policy = context.workflow.policy(context.claim.node);
-        let answer = match code.code {
-            Code::Sleep => return Ended::With(Outcome::Slept),
-            Code::Async(code) => {
-                let future = guarded_async(code(args));
+        let answer = match body.function {
+            StepFn::Sleep => return AttemptEnd::With(Outcome::Slept),
+            StepFn::Async(function) => {
+                let future = guarded_async(function(args));
                 tokio::select! {
                     biased;
                     answer = future => Some(answer.and_then(|answer| answer)),
@@ -65,35 +67,36 @@ impl Worker {
                     failure = overdue(&context, policy) => Some(Err(failure)),
                 }
             }
-            Code::Blocking(code) => {
-                let answer = self.call_blocking(code, args);
+            StepFn::Blocking(function) => {
+                let answer = self.call_blocking(function, args);
                 self.await_blocking(answer, &context, policy).await
             }
         };
         self.ended(&context, answer)
     }
 
-    /// Calls blocking code on its own thread; the answer comes when it returns.
+    /// Calls a blocking function on its own thread; the answer comes when it returns.
     fn call_blocking(
         &self,
-        code: Arc<dyn Fn(TaskArgs) -> Answer + Send + Sync>,
+        function: Arc<dyn Fn(TaskArgs) -> Answer + Send + Sync>,
         args: TaskArgs,
     ) -> oneshot::Receiver<Answer> {
         let (answer_to, answer) = oneshot::channel();
         self.parts.spawner.spawn_blocking(Box::new(move || {
-            let result = guarded(|| code(args)).and_then(|answer| answer);
+            let result = guarded(|| function(args)).and_then(|answer| answer);
             // The engine may have closed meanwhile.
             let _ = answer_to.send(result);
         }));
         answer
     }
 
-    /// A blocking closure cannot be interrupted: it is told to stop, and keeps its claim and its
-    /// slot until it returns. Only then may the task move on, or it would run twice at once.
+    /// Waits for a blocking function. It cannot be interrupted: it is told to stop, and keeps its
+    /// claim and its slot until it returns. If the task moved on before that, it could run twice at
+    /// once.
     async fn await_blocking(
         &self,
         mut answer: oneshot::Receiver<Answer>,
-        context: &super::TaskContext,
+        context: &TaskContext,
         policy: Option<&StepPolicy>,
     ) -> Option<Answer> {
         let gone = || Err(Failure::new(FailureKind::Panic, "", "its thread went away"));
@@ -113,33 +116,34 @@ impl Worker {
         context.stop.hands_back().then_some(late)
     }
 
-    fn ended(&self, context: &super::TaskContext, answer: Option<Answer>) -> Ended {
+    /// How an attempt ended: with this answer, or without one because it was stopped.
+    fn ended(&self, context: &TaskContext, answer: Option<Answer>) -> AttemptEnd {
         let notes = context.take_notes();
         match answer {
-            Some(Ok(output)) => Ended::With(Outcome::Completed { output, notes }),
+            Some(Ok(output)) => AttemptEnd::With(Outcome::Completed { output, notes }),
             // Told to stop for a shutdown, a step may give up with an error. It is not charged.
             Some(Err(failure))
                 if context.stop.hands_back() && failure.kind != FailureKind::TimedOut =>
             {
-                Ended::With(Outcome::Released)
+                AttemptEnd::With(Outcome::Released)
             }
             Some(Err(failure)) => {
                 let (chance, failures) = (self.parts.chance(), context.failures);
-                Ended::With(Outcome::Failed { failure, notes, chance, failures })
+                AttemptEnd::With(Outcome::Failed { failure, notes, chance, failures })
             }
-            None if context.stop.hands_back() => Ended::With(Outcome::Released),
-            None => Ended::NotMine,
+            None if context.stop.hands_back() => AttemptEnd::With(Outcome::Released),
+            None => AttemptEnd::ClaimLost,
         }
     }
 
-    fn failed(&self, args: &TaskArgs, failure: Failure) -> Ended {
+    fn failed(&self, args: &TaskArgs, failure: Failure) -> AttemptEnd {
         self.ended(&args.context, Some(Err(failure)))
     }
 }
 
 /// Whether any condition says that the step is skipped. One that fails, fails the step.
-fn should_skip(code: &StepCode, args: &TaskArgs) -> Result<bool, Failure> {
-    for condition in &code.skip_if {
+fn should_skip(body: &StepBody, args: &TaskArgs) -> Result<bool, Failure> {
+    for condition in &body.skip_if {
         if guarded(|| condition(args))?? {
             return Ok(true);
         }
@@ -148,7 +152,7 @@ fn should_skip(code: &StepCode, args: &TaskArgs) -> Result<bool, Failure> {
 }
 
 /// Completes when the step has taken too long, or has been silent for too long.
-async fn overdue(context: &super::TaskContext, policy: Option<&StepPolicy>) -> Failure {
+async fn overdue(context: &TaskContext, policy: Option<&StepPolicy>) -> Failure {
     let clock = &context.parts.clock;
     let timeout = async {
         let Some(span) = policy.and_then(|policy| policy.timeout) else {

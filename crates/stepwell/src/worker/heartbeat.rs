@@ -1,4 +1,4 @@
-//! The heartbeat loop: keeps the worker's lease, and stops executions whose claims are gone.
+//! The heartbeat loop: keeps the worker's lease, and stops executions whose claims were lost.
 
 use std::sync::Arc;
 
@@ -23,18 +23,20 @@ impl Worker {
     }
 
     async fn beat(&self) {
-        // Before the claims are listed: what is claimed later is no stray.
-        self.hands.calls.mark();
-        let held = self.hands.held.refs();
+        // Before the store lists this worker's claims, so that one it makes later is not taken for
+        // one whose reply was lost.
+        self.slots.calls.mark();
+        let held = self.slots.held.refs();
         match self.parts.store.heartbeat(&self.parts.worker, &held).await {
             Ok(HeartbeatAnswer::Alive { lost, unknown }) => {
                 self.parts.contact.answered();
-                self.hands.held.lose(&lost);
-                let strays = unknown.into_iter().filter(|claim| self.hands.calls.is_past(claim));
-                self.hand_back_strays(strays.collect()).await;
+                self.slots.held.stop_lost(&lost);
+                let calls = &self.slots.calls;
+                let unexecuted = unknown.into_iter().filter(|claim| calls.had_ended(claim));
+                self.hand_back_unexecuted(unexecuted.collect()).await;
             }
             Ok(HeartbeatAnswer::Dead) => {
-                self.rise_again(&held).await;
+                self.register_again(&held).await;
             }
             Err(error) => {
                 self.parts.contact.broke();
@@ -43,26 +45,27 @@ impl Worker {
         }
     }
 
-    /// Claims whose reply was lost: nobody executes them, and this worker's heartbeats would keep
-    /// them for ever. An outcome committed meanwhile makes handing back change nothing.
-    async fn hand_back_strays(&self, strays: Vec<ClaimRef>) {
-        for claim in strays {
+    /// Hands back claims whose reply was lost: nobody executes them, and this worker's heartbeats
+    /// would keep them for ever. If an outcome was committed meanwhile, handing back changes
+    /// nothing.
+    async fn hand_back_unexecuted(&self, unexecuted: Vec<ClaimRef>) {
+        for claim in unexecuted {
             tracing::warn!(?claim, "the reply to a claim was lost, handing it back");
             let item = CommitItem { claim, outcome: Outcome::Released };
             if let Err(error) = self.committer.commit(item).await {
-                tracing::warn!(%error, "hand back a stray claim");
+                tracing::warn!(%error, "hand back an unexecuted claim");
             }
         }
     }
 
-    /// The worker was taken for dead: what it held then is somebody else's by now. It may have
-    /// claimed anew since. A worker that is stopping does not come back. Says whether it did.
-    pub(super) async fn rise_again(&self, held: &[ClaimRef]) -> bool {
-        self.hands.held.lose(held);
-        if self.hands.stopping.is_cancelled() {
+    /// The store took this worker for dead, and the claims it held then are lost; those it has made
+    /// since are not. Registers the worker again unless it is stopping, and says whether it did.
+    pub(super) async fn register_again(&self, held: &[ClaimRef]) -> bool {
+        self.slots.held.stop_lost(held);
+        if self.slots.stopping.is_cancelled() {
             return false;
         }
-        tracing::warn!(worker = %self.parts.worker, "taken for dead, registering anew");
+        tracing::warn!(worker = %self.parts.worker, "taken for dead, registering again");
         let registered = self.register().await;
         if let Err(error) = &registered {
             tracing::warn!(%error, "register worker");

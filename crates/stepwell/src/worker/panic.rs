@@ -27,7 +27,7 @@ pub(super) async fn guarded_async<T>(future: BoxFuture<T>) -> Result<T, Failure>
 }
 
 /// Drops user code that is stopped half-way. What panics then was told to end anyway, and must
-/// not take the attempt's own bookkeeping along.
+/// not unwind into the attempt, which still has to hand in an outcome.
 struct DroppedQuietly<T>(Option<BoxFuture<T>>);
 
 impl<T> Drop for DroppedQuietly<T> {

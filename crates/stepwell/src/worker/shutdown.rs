@@ -23,26 +23,26 @@ impl Worker {
     /// Drains within `grace`, while heartbeats go on, and hands back the rest.
     pub(crate) async fn stop(&self, grace: Duration) -> StopReport {
         self.stop_claiming();
-        // Claims, starts and commits may be under way; what they bring is drained like everything
-        // else.
-        let last = async {
-            self.claimed_last.cancelled().await;
-            self.hands.calls.all_ended().await;
+        // Calls that may still bring claims: claim, start, commit. What they bring is drained like
+        // everything else.
+        let last_call = async {
+            self.claim_loop_ended.cancelled().await;
+            self.slots.calls.all_ended().await;
         };
         tokio::select! {
             biased;
-            () = last => {}
+            () = last_call => {}
             () = self.parts.clock.sleep(grace.max(UNWIND)) => {}
         }
-        let n_running = self.hands.held.len();
+        let n_running = self.slots.held.len();
         let is_drained = self.wait_for_empty(grace).await;
         if is_drained {
             return StopReport { n_drained: n_running, ..StopReport::default() };
         }
-        let n_left = self.hands.held.len();
-        self.hands.held.hand_back_all();
+        let n_left = self.slots.held.len();
+        self.slots.held.hand_back_all();
         self.wait_for_empty(UNWIND).await;
-        let n_still_running = self.hands.held.len();
+        let n_still_running = self.slots.held.len();
         StopReport {
             n_drained: n_running.saturating_sub(n_left),
             n_handed_back: n_left - n_still_running.min(n_left),
@@ -53,7 +53,7 @@ impl Worker {
     async fn wait_for_empty(&self, span: Duration) -> bool {
         tokio::select! {
             biased;
-            () = self.hands.held.emptied() => true,
+            () = self.slots.held.emptied() => true,
             () = self.parts.clock.sleep(span) => false,
         }
     }

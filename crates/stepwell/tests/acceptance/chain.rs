@@ -1,8 +1,9 @@
 //! Chains: members whose parent is whatever stands before them, beside explicit steps.
 
 use stepwell::core::workflow::ON_FAILURE_NAME;
+use stepwell::ports::Definitions;
 use stepwell::testing::TestEngine;
-use stepwell::{Code, Ctx, Definer, Maybe, Retry, RunFilter, StepError, StepRef, Workflow};
+use stepwell::{Code, Ctx, Definer, Maybe, Retry, StepError, StepRef, Workflow};
 
 use crate::support::{MINUTE, SECOND, World, refused, states};
 
@@ -25,9 +26,9 @@ fn order(w: Chain) -> Vec<String> {
 fn structure(w: Chain) -> Vec<String> {
     let world = World::default();
     let (test, chain) = world.engine(w.no_output());
-    test.start(&chain, ()).now().unwrap();
-    let page = test.list(RunFilter::default(), None, 1).unwrap();
-    let graph = &page.runs[0].definition.definition.graph;
+    let (store, name) = (test.store().clone(), chain.name().to_owned());
+    let stored = test.drive(async move { store.latest(&name).await }).unwrap().unwrap();
+    let graph = &stored.definition.graph;
     let name = |node| graph.name(node).unwrap();
     let parents = |node| {
         let parents = graph.parents(node).iter().map(|edge| name(edge.node));

@@ -188,12 +188,8 @@ fn a_worker_takes_only_from_the_queues_it_serves() {
     builder.workflow(workflow());
     let with_gpu = builder.start().unwrap();
     assert_eq!(run.result().unwrap(), 2);
-    let workers: Vec<String> = run
-        .attempts()
-        .unwrap()
-        .iter()
-        .map(|(_, attempt)| attempt.claim.worker.to_string())
-        .collect();
+    let workers: Vec<String> =
+        run.attempts().unwrap().iter().map(|(_, attempt)| attempt.worker.to_string()).collect();
     assert_eq!(workers, [plain.worker_id(), with_gpu.worker_id()]);
 }
 

@@ -220,7 +220,7 @@ fn an_attempt_keeps_the_type_the_words_and_the_causes_of_its_error() {
     assert_eq!(states, [AttemptState::Failed, AttemptState::Completed]);
     let (step, first) = &attempts[0];
     assert_eq!((step.as_str(), first.attempt), ("parse", 1));
-    assert_eq!(first.claim.worker.as_str(), test.worker_id());
+    assert_eq!(first.worker.as_str(), test.worker_id());
     let failure = first.failure.as_ref().unwrap();
     assert!(failure.type_name.ends_with("Unreadable"), "{}", failure.type_name);
     assert_eq!(failure.message, "the order could not be read");

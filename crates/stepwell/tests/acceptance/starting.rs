@@ -236,9 +236,9 @@ fn runs_are_listed_newest_first_in_pages_with_workflow_and_version() {
     test.run_handle("odd", "run-3").unwrap().cancel().unwrap();
     let ids = |filter: RunFilter, before| {
         let page = test.list(filter, before, 2).unwrap();
-        let ids: Vec<String> = page.runs.iter().map(|run| run.row.id.to_string()).collect();
-        assert!(page.runs.iter().all(|run| run.definition.definition.workflow == "listed"));
-        assert!(page.runs.iter().all(|run| run.definition.version == 4));
+        let ids: Vec<String> = page.runs.iter().map(|run| run.id.to_string()).collect();
+        assert!(page.runs.iter().all(|run| run.workflow == "listed"));
+        assert!(page.runs.iter().all(|run| run.version == 4));
         (ids, page.next)
     };
     let (first, next) = ids(RunFilter::default(), None);

@@ -57,16 +57,15 @@ fn ports_know_only_ports_and_other_crates() {
     accepts(path, "use crate::ports::Clock;\nuse stepwell_core::run::State;\nuse std::fmt;");
     refuses(
         path,
-        "use crate::telemetry::Metrics;",
-        "crates/stepwell/src/ports/store.rs:1: `crate::telemetry::Metrics` \
-         is outside of this layer",
+        "use crate::engine::Parts;",
+        "crates/stepwell/src/ports/store.rs:1: `crate::engine::Parts` is outside of this layer",
     );
 }
 
 #[test]
 fn stores_know_ports_and_themselves_but_no_other_store() {
     let path = "crates/stepwell/src/outbound/sqlite/claim.rs";
-    accepts(path, "use crate::{ports::Store, outbound::sqlite::Connection, telemetry};");
+    accepts(path, "use crate::{ports::Store, outbound::sqlite::Connection, outbound::sql};");
     accepts(path, "use super::Connection;");
     refuses(
         path,
@@ -93,11 +92,14 @@ fn root_file_of_a_store_is_part_of_it() {
 fn engine_worker_and_services_do_not_look_outward() {
     for folder in ["engine", "worker", "services"] {
         let path = format!("crates/stepwell/src/{folder}/start.rs");
-        for name in ["outbound::memory", "api::Run", "testing::Probe", "inbound::http"] {
+        for name in ["outbound::memory", "api::Run", "testing::Probe", "wiring::host_name"] {
             let expected = format!("{path}:1: `crate::{name}` is outside of this layer");
             refuses(&path, &format!("use crate::{name};"), &expected);
         }
-        accepts(&path, "use crate::ports::Clock;\nuse tokio::sync::Notify;");
+        accepts(
+            &path,
+            "use crate::ports::Clock;\nuse crate::error::Error;\nuse tokio::sync::Notify;",
+        );
     }
 }
 
@@ -122,15 +124,62 @@ fn root_exports_do_not_hide_a_layer() {
 }
 
 #[test]
-fn only_the_builder_of_the_api_picks_stores() {
-    let text = "use crate::outbound::sqlite::SqliteStore;";
-    accepts("crates/stepwell/src/api/builder.rs", text);
+fn engine_knows_neither_the_worker_nor_the_services_that_call_it() {
+    let path = "crates/stepwell/src/engine/start.rs";
+    for name in ["worker::Worker", "services::EndWaiters"] {
+        let expected = format!("{path}:1: `crate::{name}` is outside of this layer");
+        refuses(path, &format!("use crate::{name};"), &expected);
+    }
+    for (folder, name) in [("worker", "services::EndWaiters"), ("services", "worker::Worker")] {
+        let path = format!("crates/stepwell/src/{folder}/mod.rs");
+        accepts(&path, "use crate::engine::Parts;");
+        let expected = format!("{path}:1: `crate::{name}` is outside of this layer");
+        refuses(&path, &format!("use crate::{name};"), &expected);
+    }
+}
+
+#[test]
+fn only_wiring_gives_an_engine_real_time() {
+    let text = "use crate::outbound::tokio::SystemClock;";
+    accepts("crates/stepwell/src/wiring.rs", text);
     refuses(
-        "crates/stepwell/src/api/engine.rs",
+        "crates/stepwell/src/api/builder.rs",
         text,
-        "crates/stepwell/src/api/engine.rs:1: `crate::outbound::sqlite::SqliteStore` \
+        "crates/stepwell/src/api/builder.rs:1: `crate::outbound::tokio::SystemClock` \
          is outside of this layer",
     );
+}
+
+#[test]
+fn stores_without_a_server_may_read_the_machines_clock() {
+    let text = "use crate::outbound::tokio::SystemClock;";
+    accepts("crates/stepwell/src/outbound/memory/mod.rs", text);
+    accepts("crates/stepwell/src/outbound/sqlite/open.rs", text);
+    refuses(
+        "crates/stepwell/src/outbound/postgres/open.rs",
+        text,
+        "crates/stepwell/src/outbound/postgres/open.rs:1: `crate::outbound::tokio::SystemClock` \
+         is outside of this layer",
+    );
+}
+
+#[test]
+fn every_file_of_the_library_has_a_layer() {
+    refuses(
+        "crates/stepwell/src/telemetry/mod.rs",
+        "mod metrics;",
+        "crates/stepwell/src/telemetry/mod.rs:1: belongs to no layer: add it to the table",
+    );
+    accepts("crates/stepwell/src/lib.rs", "pub use crate::api::Engine;");
+    accepts("crates/stepwell/src/testing/mod.rs", "use crate::worker::StopReport;");
+    accepts("crates/stepwell-cli/src/main.rs", "use crate::commands::run;");
+}
+
+#[test]
+fn the_table_lists_what_exists() {
+    let found = messages(check, &[("xtask/src/tidy/layers.rs", "")]);
+    let worker = "xtask/src/tidy/layers.rs:1: there is no `crates/stepwell/src/worker` any more";
+    assert!(found.contains(&worker.to_owned()), "{found:?}");
 }
 
 #[test]

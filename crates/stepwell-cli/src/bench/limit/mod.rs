@@ -10,7 +10,7 @@ mod sqlite;
 
 use serde::Serialize;
 
-use super::bed::StoreKind;
+use super::bench_store::StoreKind;
 use super::cluster::Server;
 use crate::commands::Failure;
 

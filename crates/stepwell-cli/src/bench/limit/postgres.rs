@@ -58,12 +58,12 @@ const COMPLETE: &str = "
     select run, 2, 0, 1700000000000002, 5 from unnest($1::uuid[]) as given (run)";
 
 /// One connection with its statements.
-struct Hand {
+struct LimitConnection {
     client: Client,
     insert: Statement,
     claim: Statement,
     complete: Statement,
-    /// What tells its tasks from those of the others.
+    /// Tells its tasks from those of other connections.
     number: usize,
 }
 
@@ -93,11 +93,11 @@ async fn with_connections(
     connections: usize,
     n_batches: usize,
 ) -> Result<f64, Failure> {
-    let hands = (0..connections).map(|number| Hand::prepare(server, schema, number));
-    let hands = try_join_all(hands).await?;
+    let opened = (0..connections).map(|number| LimitConnection::prepare(server, schema, number));
+    let opened = try_join_all(opened).await?;
     let began_at = measure::now();
     let each = n_batches.div_ceil(connections);
-    let working = hands.into_iter().map(|hand| measure::spawn(hand.work(each)));
+    let working = opened.into_iter().map(|connection| measure::spawn(connection.work(each)));
     let mut n_completed = 0;
     for worked in try_join_all(working).await.map_err(std::io::Error::from)? {
         n_completed += worked.map_err(|error| failure(&error))?;
@@ -111,7 +111,7 @@ async fn with_connections(
     Ok(measure::rate(n_completed as u64, span))
 }
 
-impl Hand {
+impl LimitConnection {
     async fn prepare(server: &Server, schema: &str, number: usize) -> Result<Self, Failure> {
         let client = server.connect().await?;
         let prepare = async |sql: &str| client.prepare(&sql.replace("SCHEMA", schema)).await;
@@ -122,8 +122,8 @@ impl Hand {
         Ok(Self { client, insert, claim, complete, number })
     }
 
-    /// Takes this many batches through and says how many tasks were completed. While others have
-    /// claimed what this one inserted, there may be less to claim; all is claimed in the end.
+    /// Takes this many batches through and says how many tasks were completed. Other connections
+    /// may claim what this one inserted, so there may be less to claim; all is claimed in the end.
     async fn work(self, n_batches: usize) -> Result<usize, tokio_postgres::Error> {
         let mut claimed: Vec<Uuid> = Vec::new();
         let mut n_completed = 0;
@@ -135,7 +135,7 @@ impl Hand {
             )?;
             (claimed, n_completed) = (next, n_completed + n);
         }
-        // What is left: the last batch, and what was passed over while another held it.
+        // What is left: the last batch, and tasks passed over while another connection held them.
         let mut batch = n_batches;
         while !claimed.is_empty() {
             n_completed += self.complete(&claimed, batch).await?;
@@ -149,7 +149,7 @@ impl Hand {
         let first = ((self.number << 40) + batch * BATCH) as u64;
         let numbers = first..first + BATCH as u64;
         let runs: Vec<Uuid> = numbers.clone().map(|n| Uuid::from_u128(u128::from(n))).collect();
-        // All connections put their tasks in at the end of one line.
+        // All connections put their tasks in at the end of one queue.
         let order_key = |n: u64| (n & 0xff_ffff_ffff) * 8 + self.number as u64;
         let keys: Vec<i64> = numbers.map(|n| order_key(n).cast_signed()).collect();
         self.client.execute(&self.insert, &[&runs, &keys]).await

@@ -1,9 +1,9 @@
 //! `depth` and `blocked`: what a claim costs, whatever else waits.
 
-use crate::bench::bare::Bare;
 use crate::bench::load::TENANT;
 use crate::bench::report::{Part, count};
-use crate::bench::stage::Stage;
+use crate::bench::scenario_input::ScenarioInput;
+use crate::bench::store_driver::StoreDriver;
 use crate::commands::Failure;
 
 /// Tasks that wait while claims are measured.
@@ -19,38 +19,38 @@ const TASKS_PER_CLAIM: usize = 100;
 /// A tenant whose limit is reached by its first task.
 const LIMITED: &str = "limited";
 
-pub(super) async fn depth(stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
-    let mut bare = Bare::new(stage.bed);
-    let definition = bare.register("work", "default").await?;
-    bare.serve(definition).await?;
-    let depths = stage.runs.map_or(DEPTHS.to_vec(), |runs| vec![runs.max(TASKS_PER_CLAIM)]);
+pub(super) async fn depth(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Failure> {
+    let mut driver = StoreDriver::new(input.store);
+    let definition = driver.register("work", "default").await?;
+    driver.serve(definition).await?;
+    let depths = input.runs.map_or(DEPTHS.to_vec(), |runs| vec![runs.max(TASKS_PER_CLAIM)]);
     let (mut parts, mut n_queued) = (Vec::new(), 0);
     for depth in depths {
-        stage.progress.begin("filling the queue", depth - n_queued);
-        bare.fill(definition, TENANT, depth - n_queued, stage.progress).await?;
+        input.progress.begin("filling the queue", depth - n_queued);
+        driver.fill(definition, TENANT, depth - n_queued, input.progress).await?;
         n_queued = depth;
-        let spans = bare.claim(definition, TENANT, CLAIMS, TASKS_PER_CLAIM).await?;
+        let spans = driver.claim(definition, TENANT, CLAIMS, TASKS_PER_CLAIM).await?;
         parts.push(Part::named(&format!("{} queued", count_of(depth))).with_latency(spans));
     }
     Ok(parts)
 }
 
-pub(super) async fn blocked(stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
-    let mut bare = Bare::new(stage.bed);
-    let definition = bare.register("work", "default").await?;
-    bare.serve(definition).await?;
-    let n_blocked = stage.n_runs(BLOCKED);
-    let n_ready = stage.scaled(READY, BLOCKED).max(TASKS_PER_CLAIM);
-    bare.fill(definition, TENANT, n_ready, stage.progress).await?;
-    let alone = bare.claim(definition, TENANT, CLAIMS, TASKS_PER_CLAIM).await?;
+pub(super) async fn blocked(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Failure> {
+    let mut driver = StoreDriver::new(input.store);
+    let definition = driver.register("work", "default").await?;
+    driver.serve(definition).await?;
+    let n_blocked = input.n_runs(BLOCKED);
+    let n_ready = input.scaled(READY, BLOCKED).max(TASKS_PER_CLAIM);
+    driver.fill(definition, TENANT, n_ready, input.progress).await?;
+    let alone = driver.claim(definition, TENANT, CLAIMS, TASKS_PER_CLAIM).await?;
 
-    let unserved = bare.register("unserved", "nobody").await?;
-    stage.progress.begin("parked tasks", n_blocked);
-    bare.fill(unserved, TENANT, n_blocked, stage.progress).await?;
-    bare.limit(LIMITED, 1).await?;
-    stage.progress.begin("throttled tasks", n_blocked);
-    bare.fill(definition, LIMITED, n_blocked, stage.progress).await?;
-    let among = bare.claim(definition, TENANT, CLAIMS, TASKS_PER_CLAIM).await?;
+    let unserved = driver.register("unserved", "nobody").await?;
+    input.progress.begin("parked tasks", n_blocked);
+    driver.fill(unserved, TENANT, n_blocked, input.progress).await?;
+    driver.limit(LIMITED, 1).await?;
+    input.progress.begin("throttled tasks", n_blocked);
+    driver.fill(definition, LIMITED, n_blocked, input.progress).await?;
+    let among = driver.claim(definition, TENANT, CLAIMS, TASKS_PER_CLAIM).await?;
     let n = count_of(n_blocked);
     let among = Part::named(&format!("{n} parked, {n} throttled")).with_latency(among);
     Ok(vec![Part::named("nothing blocked").with_latency(alone), among])

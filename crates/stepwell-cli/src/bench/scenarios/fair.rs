@@ -4,11 +4,11 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::bench::ledger::Ledger;
 use crate::bench::load::{self, Load};
 use crate::bench::measure;
 use crate::bench::report::Part;
-use crate::bench::stage::Stage;
+use crate::bench::run_times::RunTimes;
+use crate::bench::scenario_input::ScenarioInput;
 use crate::commands::Failure;
 
 /// Tasks of the other tenant that wait at least while the lone one comes.
@@ -28,32 +28,32 @@ const STEP: Duration = Duration::from_millis(100);
 const FEED_MAX: Duration = Duration::from_mins(2);
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-pub(super) async fn measure(stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
-    let lone = lone(stage).await?;
+pub(super) async fn measure(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Failure> {
+    let lone = lone(input).await?;
     let mut parts = vec![lone];
-    parts.extend(hundred(stage).await?);
+    parts.extend(hundred(input).await?);
     Ok(parts)
 }
 
-async fn lone(stage: &Stage<'_>) -> Result<Part, Failure> {
-    let backlog = stage.n_runs(BACKLOG);
+async fn lone(input: &ScenarioInput<'_>) -> Result<Part, Failure> {
+    let backlog = input.n_runs(BACKLOG);
     let flow = load::slow("crowd", STEP);
-    let load = Load::start(&stage.bed.store, flow, Ledger::new(PROBES, 1), SLOTS).await?;
+    let load = Load::start(&input.store.open, flow, RunTimes::new(PROBES, 1), SLOTS).await?;
     tokio::select! {
         fed = feed(&load, backlog) => fed?,
-        probed = probe(&load, stage, backlog) => probed?,
+        probed = probe(&load, input, backlog) => probed?,
     }
-    let part = Part::named("lone tenant behind a crowd").with_latency(load.ledger.since_start(0));
+    let part = Part::named("lone tenant behind a crowd").with_latency(load.times.since_start(0));
     // The crowd is of no more interest: it is dropped with the store.
     load.abandon().await;
     Ok(part)
 }
 
-/// Keeps the crowd at its size, until nobody waits for this any more.
+/// Keeps the crowd at its size, until the caller drops this.
 async fn feed(load: &Load, backlog: usize) -> Result<(), Failure> {
     let mut n_fed = 0;
     loop {
-        if n_fed - load.ledger.n_others() < backlog + FEED_BATCH {
+        if n_fed - load.times.n_others() < backlog + FEED_BATCH {
             let first = PROBES + n_fed;
             load.start_batch(first..first + FEED_BATCH, "crowd").await?;
             n_fed += FEED_BATCH;
@@ -63,9 +63,9 @@ async fn feed(load: &Load, backlog: usize) -> Result<(), Failure> {
     }
 }
 
-async fn probe(load: &Load, stage: &Stage<'_>, backlog: usize) -> Result<(), Failure> {
+async fn probe(load: &Load, input: &ScenarioInput<'_>, backlog: usize) -> Result<(), Failure> {
     let began_at = measure::now();
-    stage.progress.begin("the crowd comes in", backlog);
+    input.progress.begin("the crowd comes in", backlog);
     while waiting(load, "crowd").await? < backlog {
         if began_at.elapsed() > FEED_MAX {
             let message = format!("no crowd of {backlog} came about in {FEED_MAX:?}");
@@ -73,10 +73,10 @@ async fn probe(load: &Load, stage: &Stage<'_>, backlog: usize) -> Result<(), Fai
         }
         measure::pause(LOOK_INTERVAL * 10).await;
     }
-    stage.progress.begin("the lone tenant comes", PROBES);
+    input.progress.begin("the lone tenant comes", PROBES);
     for run in 0..PROBES {
         load.start_batch(run..run + 1, "lone").await?;
-        load.ledger.ended(run + 1, stage.progress).await?;
+        load.times.ended(run + 1, input.progress).await?;
     }
     Ok(())
 }
@@ -85,12 +85,12 @@ async fn waiting(load: &Load, tenant: &str) -> Result<usize, Failure> {
     Ok(load.engine.tenant(tenant).await?.map_or(0, |view| view.n_ready))
 }
 
-async fn hundred(stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
+async fn hundred(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Failure> {
     let n_runs = TENANTS * RUNS_PER_TENANT;
     let flow = load::slow("hundred", STEP);
-    let load = Load::start(&stage.bed.store, flow, Ledger::new(n_runs, 1), SLOTS).await?;
-    stage.progress.begin("a hundred tenants", n_runs);
-    let began_at = load.ledger.now();
+    let load = Load::start(&input.store.open, flow, RunTimes::new(n_runs, 1), SLOTS).await?;
+    input.progress.begin("a hundred tenants", n_runs);
+    let began_at = load.times.now();
     // One tenant after the other: without fairness the last would wait for all the others.
     let start = async {
         for tenant in 0..TENANTS {
@@ -98,14 +98,14 @@ async fn hundred(stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
         }
         Ok(())
     };
-    tokio::try_join!(start, load.ledger.ended(n_runs, stage.progress))?;
+    tokio::try_join!(start, load.times.ended(n_runs, input.progress))?;
     load.settle().await;
     let first = (0..TENANTS).filter_map(|tenant| {
-        let waits = runs_of(tenant).filter_map(|run| load.ledger.waited(run));
+        let waits = runs_of(tenant).filter_map(|run| load.times.waited(run));
         waits.min()
     });
     let last = (0..TENANTS).filter_map(|tenant| {
-        let ends = runs_of(tenant).filter_map(|run| load.ledger.marked_at(run, 0));
+        let ends = runs_of(tenant).filter_map(|run| load.times.marked_at(run, 0));
         ends.max().map(|at| at.saturating_sub(began_at))
     });
     let first = Part::named("100 tenants: wait for the first task").with_latency(first.collect());

@@ -2,25 +2,25 @@
 
 use std::time::Duration;
 
-use crate::bench::bed::Meter;
-use crate::bench::ledger::Ledger;
 use crate::bench::load::{self, Load, SLOTS};
 use crate::bench::measure;
+use crate::bench::meter::Meter;
 use crate::bench::report::Part;
-use crate::bench::stage::Stage;
+use crate::bench::run_times::RunTimes;
+use crate::bench::scenario_input::ScenarioInput;
 use crate::commands::Failure;
 
 /// What starting up costs is over by then.
 const SETTLE: Duration = Duration::from_secs(2);
 const SPAN: Duration = Duration::from_secs(10);
 
-pub(super) async fn measure(stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
+pub(super) async fn measure(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Failure> {
     let flow = load::chain("idle", 1, false);
-    let load = Load::start(&stage.bed.store, flow, Ledger::new(0, 1), SLOTS).await?;
+    let load = Load::start(&input.store.open, flow, RunTimes::new(0, 1), SLOTS).await?;
     measure::pause(SETTLE).await;
-    let meter = Meter::begin(stage.bed).await?;
+    let meter = Meter::begin(input.store).await?;
     measure::pause(SPAN).await;
-    let part = meter.end(stage.bed, "10 s without work", 0, 0).await?;
+    let part = meter.end(input.store, "10 s without work", 0, 0).await?;
     load.stop().await;
     let per_second = |n: Option<u64>| measure::rate(n.unwrap_or_default(), SPAN);
     let (statements, transactions) = (per_second(part.statements), per_second(part.transactions));

@@ -13,9 +13,9 @@ mod timers;
 
 use clap::ValueEnum;
 
-use super::bed::StoreKind;
+use super::bench_store::StoreKind;
 use super::report::Part;
-use super::stage::Stage;
+use super::scenario_input::ScenarioInput;
 use crate::commands::Failure;
 
 /// What can be measured.
@@ -108,22 +108,22 @@ impl Scenario {
         )
     }
 
-    pub(super) async fn measure(self, stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
+    pub(super) async fn measure(self, input: &ScenarioInput<'_>) -> Result<Vec<Part>, Failure> {
         match self {
-            Self::One => throughput::one(stage).await,
-            Self::Chain => throughput::chain(stage).await,
-            Self::Fan => fan::fan(stage).await,
-            Self::Wide => fan::wide(stage).await,
-            Self::Latency => latency::measure(stage).await,
-            Self::Fair => fair::measure(stage).await,
-            Self::Timers => timers::measure(stage).await,
-            Self::Idle => idle::measure(stage).await,
-            Self::Depth => claims::depth(stage).await,
-            Self::Workers => processes::workers(stage).await,
-            Self::Result => processes::result(stage).await,
-            Self::Blocked => claims::blocked(stage).await,
-            Self::Large => large::measure(stage).await,
-            Self::Snapshot => snapshot::measure(stage).await,
+            Self::One => throughput::one(input).await,
+            Self::Chain => throughput::chain(input).await,
+            Self::Fan => fan::fan(input).await,
+            Self::Wide => fan::wide(input).await,
+            Self::Latency => latency::measure(input).await,
+            Self::Fair => fair::measure(input).await,
+            Self::Timers => timers::measure(input).await,
+            Self::Idle => idle::measure(input).await,
+            Self::Depth => claims::depth(input).await,
+            Self::Workers => processes::workers(input).await,
+            Self::Result => processes::result(input).await,
+            Self::Blocked => claims::blocked(input).await,
+            Self::Large => large::measure(input).await,
+            Self::Snapshot => snapshot::measure(input).await,
         }
     }
 }

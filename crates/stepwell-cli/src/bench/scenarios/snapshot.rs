@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use crate::bench::cluster::failure;
 use crate::bench::load::{self, Pace};
 use crate::bench::report::Part;
-use crate::bench::stage::Stage;
+use crate::bench::scenario_input::ScenarioInput;
 use crate::commands::Failure;
 
 const RUNS: usize = 20_000;
@@ -24,16 +24,16 @@ const GROWING: [&str; 8] = ["run", "input", "task", "claim", "output", "attempt"
 /// How long it is held, unless the number of runs is given.
 const HELD: Duration = Duration::from_mins(2);
 
-pub(super) async fn measure(stage: &Stage<'_>) -> Result<Vec<Part>, Failure> {
-    let Some(control) = stage.bed.control() else { return Ok(Vec::new()) };
-    let mut parts = vec![chain(stage, "before").await?];
-    parts.extend(go_on(stage, "after two minutes without one").await?);
-    execute(control, &forget(stage)).await?;
+pub(super) async fn measure(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Failure> {
+    let Some(control) = input.store.control() else { return Ok(Vec::new()) };
+    let mut parts = vec![chain(input, "before").await?];
+    parts.extend(go_on(input, "after two minutes without one").await?);
+    execute(control, &forget(input)).await?;
     execute(control, HOLD).await?;
-    parts.push(chain(stage, "while a snapshot is held").await?);
-    parts.extend(go_on(stage, "after two minutes with it").await?);
+    parts.push(chain(input, "while a snapshot is held").await?);
+    parts.extend(go_on(input, "after two minutes with it").await?);
     execute(control, "commit").await?;
-    parts.push(chain(stage, "after it was released").await?);
+    parts.push(chain(input, "after it was released").await?);
     Ok(parts)
 }
 
@@ -42,25 +42,25 @@ async fn execute(control: &Client, sql: &str) -> Result<(), Failure> {
 }
 
 /// Empties the tables that grow; no engine is there meanwhile.
-fn forget(stage: &Stage<'_>) -> String {
-    let schema = stage.bed.address().map(|address| address.schema).unwrap_or_default();
+fn forget(input: &ScenarioInput<'_>) -> String {
+    let schema = input.store.address().map(|address| address.schema).unwrap_or_default();
     let tables = GROWING.map(|table| format!("\"{schema}\".{table}"));
     format!("truncate {}", tables.join(", "))
 }
 
 /// Goes on for two minutes; tells how the last ones went.
 #[expect(clippy::disallowed_methods, reason = "a benchmark takes real time")]
-async fn go_on(stage: &Stage<'_>, name: &str) -> Result<Option<Part>, Failure> {
+async fn go_on(input: &ScenarioInput<'_>, name: &str) -> Result<Option<Part>, Failure> {
     let begun_at = Instant::now();
     let mut last = None;
-    while stage.n_runs(0) == 0 && begun_at.elapsed() < HELD {
-        last = Some(chain(stage, name).await?);
+    while input.n_runs(0) == 0 && begun_at.elapsed() < HELD {
+        last = Some(chain(input, name).await?);
     }
     Ok(last)
 }
 
-async fn chain(stage: &Stage<'_>, name: &str) -> Result<Part, Failure> {
-    let n_runs = stage.n_runs(RUNS);
+async fn chain(input: &ScenarioInput<'_>, name: &str) -> Result<Part, Failure> {
+    let n_runs = input.n_runs(RUNS);
     let flow = load::chain(name, STEPS, false);
-    load::take_through(stage, name, n_runs, flow, STEPS, Pace::steady(1)).await
+    load::take_through(input, name, n_runs, flow, STEPS, Pace::steady(1)).await
 }

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 const SHOPS: [&str; 3] = ["bakery", "bookshop", "florist"];
 
 /// Every path through the workflow, in the order in which they come in.
-const MIX: [Fate; 6] = [
-    Fate::Shipped,
-    Fate::Rejected,
-    Fate::ShippedAfterRetries,
-    Fate::Failed,
-    Fate::Shipped,
-    Fate::Rejected,
+const MIX: [ExpectedEnd; 6] = [
+    ExpectedEnd::Shipped,
+    ExpectedEnd::Rejected,
+    ExpectedEnd::ShippedAfterRetries,
+    ExpectedEnd::Failed,
+    ExpectedEnd::Shipped,
+    ExpectedEnd::Rejected,
 ];
 
 const FIRST_NUMBER: u32 = 1001;
@@ -47,12 +47,12 @@ pub(super) enum Card {
 pub(super) struct Incoming {
     pub(super) tenant: &'static str,
     pub(super) order: Order,
-    pub(super) fate: Fate,
+    pub(super) expected: ExpectedEnd,
 }
 
 /// How an order should end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ExpectedEnd {
     Shipped,
     ShippedAfterRetries,
     Rejected,
@@ -64,25 +64,25 @@ pub(super) fn incoming(n_orders: u32, seed: u64) -> Vec<Incoming> {
     let mut chance = Chance(seed);
     let numbers = FIRST_NUMBER..FIRST_NUMBER + n_orders;
     let shops = SHOPS.iter().cycle();
-    let fates = MIX.iter().copied().map(Some).chain(std::iter::repeat(None));
-    let order = |((number, tenant), fate): ((u32, &&'static str), Option<Fate>)| {
-        let fate = fate.unwrap_or_else(|| chance.fate());
-        Incoming { tenant, order: order(number, fate, &mut chance), fate }
+    let expected_ends = MIX.iter().copied().map(Some).chain(std::iter::repeat(None));
+    let order = |((number, tenant), expected): ((u32, &&'static str), Option<ExpectedEnd>)| {
+        let expected = expected.unwrap_or_else(|| chance.expected());
+        Incoming { tenant, order: order(number, expected, &mut chance), expected }
     };
-    numbers.zip(shops).zip(fates).map(order).collect()
+    numbers.zip(shops).zip(expected_ends).map(order).collect()
 }
 
-fn order(number: u32, fate: Fate, chance: &mut Chance) -> Order {
+fn order(number: u32, expected: ExpectedEnd, chance: &mut Chance) -> Order {
     let n_items = 1 + chance.below(9);
     let cents = u64::from(n_items * (250 + chance.below(3_000)));
-    let card = match fate {
-        Fate::ShippedAfterRetries => Card::Flaky,
-        Fate::Failed => Card::Declined,
-        Fate::Shipped | Fate::Rejected => Card::Good,
+    let card = match expected {
+        ExpectedEnd::ShippedAfterRetries => Card::Flaky,
+        ExpectedEnd::Failed => Card::Declined,
+        ExpectedEnd::Shipped | ExpectedEnd::Rejected => Card::Good,
     };
-    let (n_items, cents) = match fate {
-        Fate::Rejected if chance.below(2) == 0 => (0, 0),
-        Fate::Rejected => (n_items, cents + CENTS_MAX),
+    let (n_items, cents) = match expected {
+        ExpectedEnd::Rejected if chance.below(2) == 0 => (0, 0),
+        ExpectedEnd::Rejected => (n_items, cents + CENTS_MAX),
         _ => (n_items, cents),
     };
     Order { id: format!("order-{number}"), n_items, cents, card }
@@ -105,12 +105,12 @@ impl Chance {
     }
 
     /// Most orders go well.
-    fn fate(&mut self) -> Fate {
+    fn expected(&mut self) -> ExpectedEnd {
         match self.below(10) {
-            0 => Fate::Failed,
-            1 => Fate::ShippedAfterRetries,
-            2 | 3 => Fate::Rejected,
-            _ => Fate::Shipped,
+            0 => ExpectedEnd::Failed,
+            1 => ExpectedEnd::ShippedAfterRetries,
+            2 | 3 => ExpectedEnd::Rejected,
+            _ => ExpectedEnd::Shipped,
         }
     }
 }
@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn no_order_that_should_ship_is_over_the_limit() {
-        for Incoming { order, fate, .. } in incoming(1_000, 1) {
+        for Incoming { order, expected, .. } in incoming(1_000, 1) {
             let is_valid = order.n_items > 0 && order.cents <= CENTS_MAX;
-            assert_eq!(is_valid, fate != Fate::Rejected, "{order:?}");
+            assert_eq!(is_valid, expected != ExpectedEnd::Rejected, "{order:?}");
         }
     }
 }

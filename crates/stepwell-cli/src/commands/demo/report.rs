@@ -6,19 +6,19 @@ use serde::Serialize;
 use stepwell::{Error, RunEvent, RunStatus};
 
 use super::Failure;
-use super::events::{detail, elapsed, status_tone, tone};
-use super::orders::Fate;
-use super::story::Followed;
+use super::event_words::{detail, elapsed, status_tone, tone};
+use super::live_log::FollowedRun;
+use super::orders::ExpectedEnd;
 use super::workflow::{Done, Shop};
 use crate::output::{Cell, Output, Tone};
 
 /// How a run ended.
-pub(super) struct Ending<'run> {
-    followed: &'run Followed,
+pub(super) struct RunEnd<'run> {
+    followed: &'run FollowedRun,
     status: RunStatus,
     outcome: String,
     /// How it should have ended, if it ended otherwise.
-    complaint: Option<&'static str>,
+    should_have: Option<&'static str>,
 }
 
 /// A run as JSON.
@@ -42,30 +42,30 @@ struct SummaryRecord {
     as_expected: bool,
 }
 
-impl<'run> Ending<'run> {
-    pub(super) async fn read(followed: &'run Followed, shop: &Shop) -> Result<Self, Error> {
+impl<'run> RunEnd<'run> {
+    pub(super) async fn read(followed: &'run FollowedRun, shop: &Shop) -> Result<Self, Error> {
         let run = &followed.run;
         let status = run.status().await?;
         let tasks = run.tasks().await?;
         let n_charges = tasks.iter().find(|task| task.step == "charge").map_or(0, |t| t.attempt);
         let was_told = shop.was_told_about(&followed.incoming.order.id);
-        let (mut outcome, is_as_expected) = match (run.result().await, followed.incoming.fate) {
-            (Ok(Some(Done::Shipped { parcel })), fate) => {
-                let is_due = match fate {
-                    Fate::Shipped => n_charges == 1,
-                    Fate::ShippedAfterRetries => n_charges == 3,
-                    Fate::Rejected | Fate::Failed => false,
+        let (mut outcome, is_as_expected) = match (run.result().await, followed.incoming.expected) {
+            (Ok(Some(Done::Shipped { parcel })), expected) => {
+                let is_due = match expected {
+                    ExpectedEnd::Shipped => n_charges == 1,
+                    ExpectedEnd::ShippedAfterRetries => n_charges == 3,
+                    ExpectedEnd::Rejected | ExpectedEnd::Failed => false,
                 };
                 (format!("shipped as {parcel}"), is_due)
             }
-            (Ok(Some(Done::Rejected { reason })), fate) => {
-                (format!("rejected: {reason}"), fate == Fate::Rejected)
+            (Ok(Some(Done::Rejected { reason })), expected) => {
+                (format!("rejected: {reason}"), expected == ExpectedEnd::Rejected)
             }
             (Ok(None), _) => ("ended without an output".to_owned(), false),
-            (Err(Error::RunFailed { failure, .. }), fate) => {
+            (Err(Error::RunFailed { failure, .. }), expected) => {
                 let message = &failure.failure.message;
                 let told = if was_told { ", support was told" } else { "" };
-                let is_due = fate == Fate::Failed && was_told;
+                let is_due = expected == ExpectedEnd::Failed && was_told;
                 (format!("{} failed: {message}{told}", failure.step), is_due)
             }
             (Err(error), _) => return Err(error),
@@ -73,8 +73,8 @@ impl<'run> Ending<'run> {
         if n_charges > 1 {
             outcome = format!("{outcome}, charged at attempt {n_charges}");
         }
-        let complaint = (!is_as_expected).then(|| followed.incoming.fate.words());
-        Ok(Self { followed, status, outcome, complaint })
+        let should_have = (!is_as_expected).then(|| followed.incoming.expected.words());
+        Ok(Self { followed, status, outcome, should_have })
     }
 
     fn write_record(&self, output: Output) -> io::Result<()> {
@@ -84,7 +84,7 @@ impl<'run> Ending<'run> {
             tenant: self.followed.run.tenant(),
             status: self.status.as_str(),
             outcome: &self.outcome,
-            as_expected: self.complaint.is_none(),
+            as_expected: self.should_have.is_none(),
         })
     }
 
@@ -98,7 +98,7 @@ impl<'run> Ending<'run> {
     }
 }
 
-impl Fate {
+impl ExpectedEnd {
     fn words(self) -> &'static str {
         match self {
             Self::Shipped => "shipped, with one charge",
@@ -110,47 +110,47 @@ impl Fate {
 }
 
 /// Prints how all runs ended, and fails if one did not end as it should.
-pub(super) async fn print(endings: &[Ending<'_>], output: Output) -> Result<(), Failure> {
+pub(super) async fn print(ends: &[RunEnd<'_>], output: Output) -> Result<(), Failure> {
     if output.is_json() {
-        print_records(endings, output)?;
+        print_records(ends, output)?;
     } else {
         output.line("")?;
         output.line(&output.paint(Tone::Strong, "How the runs ended"))?;
-        let rows: Vec<_> = endings.iter().map(Ending::row).collect();
+        let rows: Vec<_> = ends.iter().map(RunEnd::row).collect();
         output.table(&["order", "tenant", "status", "outcome"], &rows)?;
-        print_log(most_eventful(endings), output).await?;
-        print_farewell(endings, output)?;
+        print_log(most_eventful(ends), output).await?;
+        print_farewell(ends, output)?;
     }
-    match endings.iter().find_map(|ending| Some((ending, ending.complaint?))) {
+    match ends.iter().find_map(|end| Some((end, end.should_have?))) {
         None => Ok(()),
-        Some((ending, complaint)) => {
-            let (id, outcome) = (ending.followed.run.id(), &ending.outcome);
-            let message = format!("{id} should have been {complaint}, but: {outcome}");
+        Some((end, should_have)) => {
+            let (id, outcome) = (end.followed.run.id(), &end.outcome);
+            let message = format!("{id} should have been {should_have}, but: {outcome}");
             Err(Failure::Unexpected(message))
         }
     }
 }
 
-fn print_records(endings: &[Ending<'_>], output: Output) -> io::Result<()> {
-    endings.iter().try_for_each(|ending| ending.write_record(output))?;
-    let count = |status| endings.iter().filter(|ending| ending.status == status).count();
+fn print_records(ends: &[RunEnd<'_>], output: Output) -> io::Result<()> {
+    ends.iter().try_for_each(|end| end.write_record(output))?;
+    let count = |status| ends.iter().filter(|end| end.status == status).count();
     output.record(&SummaryRecord {
         record: "summary",
-        n_runs: endings.len(),
+        n_runs: ends.len(),
         n_completed: count(RunStatus::Completed),
         n_failed: count(RunStatus::Failed),
-        as_expected: endings.iter().all(|ending| ending.complaint.is_none()),
+        as_expected: ends.iter().all(|end| end.should_have.is_none()),
     })
 }
 
 /// The first run whose charge had to be retried, or else the first one.
-fn most_eventful<'run>(endings: &[Ending<'run>]) -> Option<&'run Followed> {
-    let followed = || endings.iter().map(|ending| ending.followed);
-    let flaky = followed().find(|one| one.incoming.fate == Fate::ShippedAfterRetries);
+fn most_eventful<'run>(ends: &[RunEnd<'run>]) -> Option<&'run FollowedRun> {
+    let followed = || ends.iter().map(|end| end.followed);
+    let flaky = followed().find(|one| one.incoming.expected == ExpectedEnd::ShippedAfterRetries);
     flaky.or_else(|| followed().next())
 }
 
-async fn print_log(followed: Option<&Followed>, output: Output) -> Result<(), Failure> {
+async fn print_log(followed: Option<&FollowedRun>, output: Output) -> Result<(), Failure> {
     let Some(followed) = followed else { return Ok(()) };
     let events = followed.run.events().await?;
     let began_at = events.first().map_or_else(Default::default, |event| event.at);
@@ -174,9 +174,9 @@ async fn print_log(followed: Option<&Followed>, output: Output) -> Result<(), Fa
 }
 
 /// Two sentences: what was shown, and what to try next.
-fn print_farewell(endings: &[Ending<'_>], output: Output) -> io::Result<()> {
-    let orders = if endings.len() == 1 { "order" } else { "orders" };
-    let (n_orders, shown) = (endings.len(), enumerated(&shown(endings)));
+fn print_farewell(ends: &[RunEnd<'_>], output: Output) -> io::Result<()> {
+    let orders = if ends.len() == 1 { "order" } else { "orders" };
+    let (n_orders, shown) = (ends.len(), enumerated(&shown(ends)));
     output.line("")?;
     output.paragraph(
         "What you saw:",
@@ -190,14 +190,14 @@ fn print_farewell(endings: &[Ending<'_>], output: Output) -> io::Result<()> {
 }
 
 /// What these orders can have shown.
-fn shown(endings: &[Ending<'_>]) -> Vec<&'static str> {
-    let has = |fate| endings.iter().any(|ending| ending.followed.incoming.fate == fate);
-    let ships = has(Fate::Shipped) || has(Fate::ShippedAfterRetries);
+fn shown(ends: &[RunEnd<'_>]) -> Vec<&'static str> {
+    let has = |expected| ends.iter().any(|end| end.followed.incoming.expected == expected);
+    let ships = has(ExpectedEnd::Shipped) || has(ExpectedEnd::ShippedAfterRetries);
     let claims = [
         (true, "each step ran as soon as its parents were done"),
-        (ships && has(Fate::Rejected), "conditions chose between shipping and rejecting"),
-        (has(Fate::ShippedAfterRetries), "a charge that failed was tried again"),
-        (has(Fate::Failed), "a run that failed told support before it ended"),
+        (ships && has(ExpectedEnd::Rejected), "conditions chose between shipping and rejecting"),
+        (has(ExpectedEnd::ShippedAfterRetries), "a charge that failed was tried again"),
+        (has(ExpectedEnd::Failed), "a run that failed told support before it ended"),
         (ships, "no thread waited for the fraud window"),
     ];
     claims.into_iter().filter(|(is_shown, _)| *is_shown).map(|(_, claim)| claim).collect()

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::wait::{OwnRuntime, wait_for};
+use super::block_on::{OwnRuntime, answer_of};
 use crate::api::{EngineBuilder as AsyncBuilder, Workflow, WorkflowRef};
-use crate::engine::{Config, Error};
+use crate::engine::Config;
+use crate::error::Error;
 use crate::ports::Codec;
 
 /// Builds an engine whose calls wait.
@@ -56,8 +57,8 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
     /// # Errors
     /// `SW0024` inside an async context; else as the async builder's `start`.
     pub fn start(self) -> Result<Engine, Error> {
-        let wait = Arc::new(OwnRuntime::new()?);
-        let engine = wait_for(wait.as_ref(), self.0.start())?;
-        Ok(Engine::new(engine, wait))
+        let runtime = Arc::new(OwnRuntime::new()?);
+        let engine = answer_of(runtime.as_ref(), self.0.start())?;
+        Ok(Engine::new(engine, runtime))
     }
 }

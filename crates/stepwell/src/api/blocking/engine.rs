@@ -5,18 +5,18 @@ use serde::Serialize;
 use serde_json::Value;
 use stepwell_core::id::RunKey;
 
-use super::wait::{Wait, wait_for};
+use super::block_on::{BlockOn, answer_of};
 use super::{EngineBuilder, Run, Start, StartAndWait};
-use crate::api::{Engine as AsyncEngine, NewRun, WorkflowRef};
-use crate::engine::Error;
-use crate::ports::{RunFilter, RunPage, Store, TenantSettings, TenantView};
+use crate::api::{Engine as AsyncEngine, NewRun, RunPage, WorkflowRef};
+use crate::error::Error;
+use crate::ports::{RunFilter, Store, TenantSettings, TenantView};
 use crate::worker::StopReport;
 
 /// An engine whose calls wait. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine {
     engine: AsyncEngine,
-    wait: Arc<dyn Wait>,
+    runtime: Arc<dyn BlockOn>,
 }
 
 impl Engine {
@@ -25,8 +25,8 @@ impl Engine {
         EngineBuilder(AsyncEngine::builder(store))
     }
 
-    pub(crate) fn new(engine: AsyncEngine, wait: Arc<dyn Wait>) -> Self {
-        Self { engine, wait }
+    pub(crate) fn new(engine: AsyncEngine, runtime: Arc<dyn BlockOn>) -> Self {
+        Self { engine, runtime }
     }
 
     /// Starts a run: give it a tenant and an id if need be, then call `now`.
@@ -35,7 +35,7 @@ impl Engine {
         workflow: &WorkflowRef<I, O>,
         input: I,
     ) -> Start<O> {
-        Start::new(self.engine.start(workflow, input), Arc::clone(&self.wait))
+        Start::new(self.engine.start(workflow, input), Arc::clone(&self.runtime))
     }
 
     /// Starts a run and waits for its output: call `wait`.
@@ -44,12 +44,12 @@ impl Engine {
         workflow: &WorkflowRef<I, O>,
         input: I,
     ) -> StartAndWait<O> {
-        StartAndWait::new(self.engine.run(workflow, input), Arc::clone(&self.wait))
+        StartAndWait::new(self.engine.run(workflow, input), Arc::clone(&self.runtime))
     }
 
     /// Starts a run of a workflow that the store knows, without having its code.
     pub fn start_by_name(&self, workflow: &str, input: &impl Serialize) -> Start<Value> {
-        Start::new(self.engine.start_by_name(workflow, input), Arc::clone(&self.wait))
+        Start::new(self.engine.start_by_name(workflow, input), Arc::clone(&self.runtime))
     }
 
     /// Starts many runs together. Each is answered on its own, in order.
@@ -67,8 +67,8 @@ impl Engine {
     {
         let (engine, workflow) = (self.engine.clone(), workflow.clone());
         let runs: Vec<NewRun<I>> = runs.into_iter().collect();
-        let started = self.wait(async move { engine.start_many(&workflow, runs).await })?;
-        let wrap = |run: Result<_, _>| run.map(|run| Run::new(run, Arc::clone(&self.wait)));
+        let started = self.block_on(async move { engine.start_many(&workflow, runs).await })?;
+        let wrap = |run: Result<_, _>| run.map(|run| Run::new(run, Arc::clone(&self.runtime)));
         Ok(started.into_iter().map(wrap).collect())
     }
 
@@ -78,8 +78,8 @@ impl Engine {
     /// `SW0013` if the tenant has no such run.
     pub fn run_handle(&self, tenant: &str, id: &str) -> Result<Run, Error> {
         let (engine, tenant, id) = (self.engine.clone(), tenant.to_owned(), id.to_owned());
-        let run = self.wait(async move { engine.run_handle(&tenant, &id).await })?;
-        Ok(Run::new(run, Arc::clone(&self.wait)))
+        let run = self.block_on(async move { engine.run_handle(&tenant, &id).await })?;
+        Ok(Run::new(run, Arc::clone(&self.runtime)))
     }
 
     /// A typed handle of a run of this workflow, by tenant and id.
@@ -94,8 +94,9 @@ impl Engine {
     ) -> Result<Run<O>, Error> {
         let (engine, workflow) = (self.engine.clone(), workflow.clone());
         let (tenant, id) = (tenant.to_owned(), id.to_owned());
-        let run = self.wait(async move { engine.run_handle_of(&workflow, &tenant, &id).await })?;
-        Ok(Run::new(run, Arc::clone(&self.wait)))
+        let run =
+            self.block_on(async move { engine.run_handle_of(&workflow, &tenant, &id).await })?;
+        Ok(Run::new(run, Arc::clone(&self.runtime)))
     }
 
     /// A page of runs, newest first.
@@ -109,7 +110,7 @@ impl Engine {
         rows_max: usize,
     ) -> Result<RunPage, Error> {
         let engine = self.engine.clone();
-        self.wait(async move { engine.list(&filter, before, rows_max).await })
+        self.block_on(async move { engine.list(&filter, before, rows_max).await })
     }
 
     /// Sets a tenant's weight and limit, at once and for all workers.
@@ -118,7 +119,7 @@ impl Engine {
     /// When a value makes no sense, or the store cannot be reached.
     pub fn set_tenant(&self, tenant: &str, settings: TenantSettings) -> Result<(), Error> {
         let (engine, tenant) = (self.engine.clone(), tenant.to_owned());
-        self.wait(async move { engine.set_tenant(&tenant, settings).await })
+        self.block_on(async move { engine.set_tenant(&tenant, settings).await })
     }
 
     /// A tenant's settings and how much of its work waits and runs.
@@ -127,7 +128,7 @@ impl Engine {
     /// When the store cannot be reached.
     pub fn tenant(&self, tenant: &str) -> Result<Option<TenantView>, Error> {
         let (engine, tenant) = (self.engine.clone(), tenant.to_owned());
-        self.wait(async move { engine.tenant(&tenant).await })
+        self.block_on(async move { engine.tenant(&tenant).await })
     }
 
     /// The worker's readable id.
@@ -142,7 +143,7 @@ impl Engine {
     /// `SW0024` inside an async context.
     pub fn stop_gracefully(&self) -> Result<StopReport, Error> {
         let engine = self.engine.clone();
-        self.wait(async move { Ok(engine.stop_gracefully().await) })
+        self.block_on(async move { Ok(engine.stop_gracefully().await) })
     }
 
     /// Stops: see the async engine's `stop`.
@@ -151,14 +152,14 @@ impl Engine {
     /// `SW0024` inside an async context.
     pub fn stop(&self, grace: Duration) -> Result<StopReport, Error> {
         let engine = self.engine.clone();
-        self.wait(async move { Ok(engine.stop(grace).await) })
+        self.block_on(async move { Ok(engine.stop(grace).await) })
     }
 
-    fn wait<T, F>(&self, future: F) -> Result<T, Error>
+    fn block_on<T, F>(&self, future: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        wait_for(self.wait.as_ref(), future)
+        answer_of(self.runtime.as_ref(), future)
     }
 }

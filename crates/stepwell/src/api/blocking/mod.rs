@@ -19,15 +19,15 @@
 //! # Ok::<(), stepwell::Error>(())
 //! ```
 
+mod block_on;
 mod builder;
 mod engine;
 mod run;
 mod start;
-mod wait;
 
+#[cfg(feature = "testing")]
+pub(crate) use block_on::BlockOn;
 pub use builder::EngineBuilder;
 pub use engine::Engine;
 pub use run::Run;
 pub use start::{Start, StartAndWait};
-#[cfg(feature = "testing")]
-pub(crate) use wait::Wait;

@@ -6,21 +6,21 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use stepwell_core::decide::CancelAnswer;
 use stepwell_core::id::RunKey;
-use stepwell_core::run::{AttemptRow, RunStatus};
+use stepwell_core::run::RunStatus;
 
-use super::wait::{Wait, wait_for};
-use crate::api::{Kind, Run as AsyncRun, RunEvent, RunOutcome, StepRef, TaskStatus};
-use crate::engine::Error;
+use super::block_on::{BlockOn, answer_of};
+use crate::api::{Attempt, Kind, Run as AsyncRun, RunEvent, RunOutcome, StepRef, TaskStatus};
+use crate::error::Error;
 
 /// A handle of a run whose calls wait. Cheap to clone; dropping it leaves the run alone.
 pub struct Run<O = Value> {
     run: AsyncRun<O>,
-    wait: Arc<dyn Wait>,
+    runtime: Arc<dyn BlockOn>,
 }
 
 impl<O> Clone for Run<O> {
     fn clone(&self) -> Self {
-        Self { run: self.run.clone(), wait: Arc::clone(&self.wait) }
+        Self { run: self.run.clone(), runtime: Arc::clone(&self.runtime) }
     }
 }
 
@@ -57,8 +57,8 @@ impl<O> Run<O> {
 }
 
 impl<O: 'static> Run<O> {
-    pub(crate) fn new(run: AsyncRun<O>, wait: Arc<dyn Wait>) -> Self {
-        Self { run, wait }
+    pub(crate) fn new(run: AsyncRun<O>, runtime: Arc<dyn BlockOn>) -> Self {
+        Self { run, runtime }
     }
 
     /// Waits for the run to end and gives its output.
@@ -70,7 +70,7 @@ impl<O: 'static> Run<O> {
         O: Send,
     {
         let run = self.run.clone();
-        self.wait(async move { run.result().await })
+        self.block_on(async move { run.result().await })
     }
 
     /// As [`Run::result`], waiting at most `timeout`.
@@ -82,7 +82,7 @@ impl<O: 'static> Run<O> {
         O: Send,
     {
         let run = self.run.clone();
-        self.wait(async move { run.result_within(timeout).await })
+        self.block_on(async move { run.result_within(timeout).await })
     }
 
     /// Waits for the run to end, however it does.
@@ -91,7 +91,7 @@ impl<O: 'static> Run<O> {
     /// When the engine is stopped meanwhile.
     pub fn ended(&self) -> Result<RunStatus, Error> {
         let run = self.run.clone();
-        self.wait(async move { run.ended().await })
+        self.block_on(async move { run.ended().await })
     }
 
     /// How the run stands now.
@@ -100,7 +100,7 @@ impl<O: 'static> Run<O> {
     /// When the store cannot be reached.
     pub fn status(&self) -> Result<RunStatus, Error> {
         let run = self.run.clone();
-        self.wait(async move { run.status().await })
+        self.block_on(async move { run.status().await })
     }
 
     /// How the run stands now, with every step's output by name.
@@ -109,7 +109,7 @@ impl<O: 'static> Run<O> {
     /// When the store cannot be reached.
     pub fn outcome(&self) -> Result<RunOutcome, Error> {
         let run = self.run.clone();
-        self.wait(async move { run.outcome().await })
+        self.block_on(async move { run.outcome().await })
     }
 
     /// The output of a step: `T`, or `Option<T>` if it may be skipped.
@@ -122,7 +122,7 @@ impl<O: 'static> Run<O> {
         K: Kind,
     {
         let (run, step) = (self.run.clone(), *step);
-        self.wait(async move { run.output(&step).await })
+        self.block_on(async move { run.output(&step).await })
     }
 
     /// Outputs of all completed steps by name.
@@ -131,7 +131,7 @@ impl<O: 'static> Run<O> {
     /// When the store cannot be reached.
     pub fn outputs(&self) -> Result<BTreeMap<String, Value>, Error> {
         let run = self.run.clone();
-        self.wait(async move { run.outputs().await })
+        self.block_on(async move { run.outputs().await })
     }
 
     /// How every task of the run stands.
@@ -140,7 +140,7 @@ impl<O: 'static> Run<O> {
     /// When the store cannot be reached.
     pub fn tasks(&self) -> Result<Vec<TaskStatus>, Error> {
         let run = self.run.clone();
-        self.wait(async move { run.tasks().await })
+        self.block_on(async move { run.tasks().await })
     }
 
     /// The run's log: complete, in order, never rewritten.
@@ -149,16 +149,16 @@ impl<O: 'static> Run<O> {
     /// When the store cannot be reached.
     pub fn events(&self) -> Result<Vec<RunEvent>, Error> {
         let run = self.run.clone();
-        self.wait(async move { run.events().await })
+        self.block_on(async move { run.events().await })
     }
 
     /// The finished attempts of the run, with the step's name.
     ///
     /// # Errors
     /// When the store cannot be reached.
-    pub fn attempts(&self) -> Result<Vec<(String, AttemptRow)>, Error> {
+    pub fn attempts(&self) -> Result<Vec<(String, Attempt)>, Error> {
         let run = self.run.clone();
-        self.wait(async move { run.attempts().await })
+        self.block_on(async move { run.attempts().await })
     }
 
     /// Cancels the run. When `Cancelled` is answered, nothing of it starts any more.
@@ -167,14 +167,14 @@ impl<O: 'static> Run<O> {
     /// When the store cannot be reached, or the engine was stopped.
     pub fn cancel(&self) -> Result<CancelAnswer, Error> {
         let run = self.run.clone();
-        self.wait(async move { run.cancel().await })
+        self.block_on(async move { run.cancel().await })
     }
 
-    fn wait<T, F>(&self, future: F) -> Result<T, Error>
+    fn block_on<T, F>(&self, future: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        wait_for(self.wait.as_ref(), future)
+        answer_of(self.runtime.as_ref(), future)
     }
 }

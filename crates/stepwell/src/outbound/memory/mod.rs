@@ -20,6 +20,7 @@ mod workers;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::outbound::tokio::SystemClock;
 use crate::ports::{Clock, Hint, HintSender, Hints, Store, StoreError};
 use tables::Tables;
 
@@ -32,6 +33,12 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
+    /// An empty store on the machine's clock.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_clock(Arc::new(SystemClock::new()))
+    }
+
     /// An empty store on the given clock.
     #[must_use]
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
@@ -58,6 +65,12 @@ impl MemoryStore {
     /// half written, and going on would make it worse.
     fn lock(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().expect("no transaction panicked before")
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

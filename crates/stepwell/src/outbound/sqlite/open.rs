@@ -15,6 +15,8 @@ use super::seat::Seats;
 use super::threads::{Kit, Tools, start_reader, start_writer};
 use super::transaction::DefinitionCache;
 use super::{Shared, SqliteStore, migrate, statements, watch};
+use crate::error::Error;
+use crate::outbound::tokio::SystemClock;
 use crate::ports::{Clock, HintSender, StoreError, TrafficCounter};
 
 /// The first version without a bug that could corrupt a file in WAL mode.
@@ -184,6 +186,23 @@ fn seats_needed(connection: &Connection) -> Result<Vec<String>, StoreError> {
 }
 
 impl SqliteStore {
+    /// Opens the store in a file, which is made if it is not there.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, is no file of ours, or is of a newer version.
+    #[expect(clippy::unused_async, reason = "opening may wait for another process one day")]
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(SqliteOptions::new(path))
+    }
+
+    /// Opens the store with other settings.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`](Self::open).
+    pub fn open_with(options: SqliteOptions) -> Result<Self, Error> {
+        Ok(Self::with_clock(options, Arc::new(SystemClock::new()))?)
+    }
+
     /// The version of the tables that this program works on.
     #[must_use]
     pub fn schema_version() -> usize {

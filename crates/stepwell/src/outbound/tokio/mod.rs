@@ -3,11 +3,11 @@
 mod clock;
 mod host;
 mod ids;
-mod signals;
+mod os_signals;
 mod spawner;
 
 pub(crate) use clock::SystemClock;
 pub(crate) use host::host_name;
 pub(crate) use ids::SystemIds;
-pub use signals::shutdown_signal;
+pub use os_signals::shutdown_signal;
 pub(crate) use spawner::{TokioSpawner, is_in_blocking_step};

@@ -1,4 +1,4 @@
-//! Waiting for results: all waiters of a process share one query per wake-up.
+//! Callers that wait for runs to end: all of one engine share one query per wake-up.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,14 +10,15 @@ use tokio::sync::{Notify, oneshot};
 use crate::engine::Parts;
 use crate::ports::Hint;
 
-/// Those who wait for runs to end.
+/// The callers that wait for runs to end.
 #[derive(Clone, Default)]
-pub(crate) struct Waiters {
+pub(crate) struct EndWaiters {
     waiting: Arc<Mutex<HashMap<RunKey, Vec<oneshot::Sender<RunStatus>>>>>,
-    newcomer: Arc<Notify>,
+    /// Tells the loop that a caller was added.
+    added: Arc<Notify>,
 }
 
-impl Waiters {
+impl EndWaiters {
     /// Starts the loop that wakes waiters.
     pub(crate) fn start(parts: &Arc<Parts>) -> Self {
         let waiters = Self::default();
@@ -29,7 +30,7 @@ impl Waiters {
     pub(crate) async fn ended(&self, run: RunKey) -> Option<RunStatus> {
         let (wake, woken) = oneshot::channel();
         self.waiting().entry(run).or_default().push(wake);
-        self.newcomer.notify_one();
+        self.added.notify_one();
         woken.await.ok()
     }
 
@@ -54,16 +55,16 @@ impl Waiters {
             tokio::select! {
                 biased;
                 () = parts.closing.cancelled() => break,
-                () = self.newcomer.notified() => {}
+                () = self.added.notified() => {}
                 () = hints.given(Hint::Ended) => {}
                 () = poll => {}
             }
         }
-        // Dropping the senders tells everybody who still waits.
+        // Dropping the senders tells the callers that still wait.
         self.waiting().clear();
     }
 
-    /// The runs that somebody still waits for.
+    /// The runs that a caller still waits for.
     fn runs(&self) -> Vec<RunKey> {
         let mut waiting = self.waiting();
         waiting.retain(|_, wakes| {

@@ -1,4 +1,4 @@
-//! The errors of the engine's calls, by who must act.
+//! The errors that users of an engine and openers of stores meet, by who must act.
 
 use std::time::Duration;
 

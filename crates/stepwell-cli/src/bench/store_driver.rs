@@ -1,5 +1,5 @@
-//! A store without an engine: runs are started and tasks claimed through its ports, so that one
-//! call can be measured by itself.
+//! Drives a store without an engine: runs are started and tasks claimed through its ports, so that
+//! one call can be measured by itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use stepwell::ports::{
     WorkerRegistration,
 };
 
-use super::bed::Bed;
+use super::bench_store::BenchStore;
 use super::measure::{self, micros};
-use super::stage::Progress;
+use super::progress::Progress;
 use crate::commands::Failure;
 
 /// Runs started in one transaction.
 const START_BATCH: usize = 5_000;
 
-/// Nobody beats for the worker, and nobody leads who could find it dead.
+/// The worker sends no heartbeats, and there is no leader that could take it for dead.
 const LEASE: Duration = Duration::from_hours(24);
 
 /// Losses at which a task ends; there are none here.
 const CRASH_LIMIT: u32 = 3;
 
-/// A store without an engine.
-pub(super) struct Bare {
+/// Starts runs and claims tasks on a store without an engine.
+pub(super) struct StoreDriver {
     store: DynStore,
     next_key: u128,
     n_claims: u64,
@@ -42,12 +42,12 @@ fn tenant(name: &str) -> Tenant {
     Tenant::new(name).expect("a good name")
 }
 
-impl Bare {
-    pub(super) fn new(bed: &Bed) -> Self {
+impl StoreDriver {
+    pub(super) fn new(store: &BenchStore) -> Self {
         // Keys grow with time, as those of the engine do.
         let micros = measure::wall_clock().as_micros();
         let next_key = u128::from(micros.unsigned_abs()) << 64;
-        Self { store: bed.store.ports(), next_key, n_claims: 0 }
+        Self { store: store.open.ports(), next_key, n_claims: 0 }
     }
 
     /// Stores a workflow of one step in this queue.

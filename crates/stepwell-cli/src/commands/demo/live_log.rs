@@ -1,4 +1,4 @@
-//! What happens, told as it happens: the logs of all runs, followed until the last run ends.
+//! The logs of all runs, printed as they grow, until the last run has ended.
 //!
 //! Numbered events are never rewritten and have no gaps, so following a log is reading on from
 //! the last number seen.
@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use stepwell::{EventKind, Run, RunEvent, Timestamp};
 
 use super::Failure;
-use super::events::{self, EventRecord};
+use super::event_words::{self, EventRecord};
 use super::orders::Incoming;
 use super::workflow::Done;
 use crate::output::{Output, Tone};
@@ -19,8 +19,8 @@ use crate::output::{Output, Tone};
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 const SPIN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A run with what is known of its order, and how much of its log was told.
-pub(super) struct Followed {
+/// A run with its order, and how much of its log was printed.
+pub(super) struct FollowedRun {
     pub(super) incoming: Incoming,
     pub(super) run: Run<Option<Done>>,
     last_number: u64,
@@ -28,13 +28,13 @@ pub(super) struct Followed {
     has_ended: bool,
 }
 
-impl Followed {
+impl FollowedRun {
     pub(super) fn new(incoming: Incoming, run: Run<Option<Done>>) -> Self {
         Self { incoming, run, last_number: 0, n_asleep: 0, has_ended: false }
     }
 
     /// The events since the last look.
-    async fn news(&mut self) -> Result<Vec<RunEvent>, stepwell::Error> {
+    async fn new_events(&mut self) -> Result<Vec<RunEvent>, stepwell::Error> {
         let mut events = self.run.events().await?;
         events.retain(|event| event.number.is_some_and(|number| number > self.last_number));
         for event in &events {
@@ -50,19 +50,19 @@ impl Followed {
     }
 }
 
-/// Tells the story of all runs until the last one has ended.
-pub(super) async fn tell(runs: &mut [Followed], output: Output) -> Result<(), Failure> {
-    let mut teller = Teller { output, bar: bar(runs.len(), output), began_at: None };
+/// Prints the events of all runs until the last one has ended.
+pub(super) async fn print(runs: &mut [FollowedRun], output: Output) -> Result<(), Failure> {
+    let mut printer = LivePrinter { output, bar: bar(runs.len(), output), began_at: None };
     loop {
-        let mut news = Vec::new();
+        let mut events = Vec::new();
         for (ix, followed) in runs.iter_mut().enumerate().filter(|(_, run)| !run.has_ended) {
-            news.extend(followed.news().await?.into_iter().map(|event| (ix, event)));
+            events.extend(followed.new_events().await?.into_iter().map(|event| (ix, event)));
         }
         // A stable sort: events of one run stay in the order of their numbers.
-        news.sort_by_key(|(_, event)| event.at);
-        teller.tell(runs, &news)?;
+        events.sort_by_key(|(_, event)| event.at);
+        printer.print(runs, &events)?;
         if runs.iter().all(|followed| followed.has_ended) {
-            teller.bar.finish_and_clear();
+            printer.bar.finish_and_clear();
             return Ok(());
         }
         pause().await;
@@ -87,24 +87,25 @@ fn bar(n_runs: usize, output: Output) -> ProgressBar {
     bar
 }
 
-struct Teller {
+/// Prints new events above the bar.
+struct LivePrinter {
     output: Output,
     bar: ProgressBar,
     began_at: Option<Timestamp>,
 }
 
-/// One line of the story: an event, or several of one kind that happened to a run at once.
-struct Line<'news> {
+/// One line: an event, or several of one kind that happened to a run at once.
+struct Line<'event> {
     run: usize,
-    event: &'news RunEvent,
-    steps: Vec<&'news str>,
+    event: &'event RunEvent,
+    steps: Vec<&'event str>,
 }
 
-impl Teller {
-    fn tell(&mut self, runs: &[Followed], news: &[(usize, RunEvent)]) -> io::Result<()> {
-        if let Some((_, first)) = news.first() {
+impl LivePrinter {
+    fn print(&mut self, runs: &[FollowedRun], events: &[(usize, RunEvent)]) -> io::Result<()> {
+        if let Some((_, first)) = events.first() {
             let began_at = *self.began_at.get_or_insert(first.at);
-            self.bar.suspend(|| self.write(runs, news, began_at))?;
+            self.bar.suspend(|| self.write(runs, events, began_at))?;
         }
         let n_ended = runs.iter().filter(|followed| followed.has_ended).count();
         let n_asleep: usize = runs.iter().map(|followed| followed.n_asleep).sum();
@@ -118,17 +119,17 @@ impl Teller {
 
     fn write(
         &self,
-        runs: &[Followed],
-        news: &[(usize, RunEvent)],
+        runs: &[FollowedRun],
+        events: &[(usize, RunEvent)],
         began_at: Timestamp,
     ) -> io::Result<()> {
         if self.output.is_json() {
             let record = |(run, event): &(usize, RunEvent)| {
                 self.output.record(&EventRecord::new(&runs[*run].run, event))
             };
-            return news.iter().try_for_each(record);
+            return events.iter().try_for_each(record);
         }
-        for line in lines(news) {
+        for line in lines(events) {
             self.write_line(&runs[line.run].run, &line, began_at)?;
         }
         Ok(())
@@ -141,11 +142,12 @@ impl Teller {
         began_at: Timestamp,
     ) -> io::Result<()> {
         let (output, event) = (self.output, line.event);
-        let at = output.paint(Tone::Faint, &format!("{:>8}", events::elapsed(began_at, event.at)));
+        let at =
+            output.paint(Tone::Faint, &format!("{:>8}", event_words::elapsed(began_at, event.at)));
         let (id, tenant) = (run.id(), run.tenant());
         let word = event.kind.name().trim_start_matches("RUN_").to_lowercase();
-        let word = output.paint(events::tone(&event.kind), &format!("{word:<9}"));
-        let detail = events::detail(event);
+        let word = output.paint(event_words::tone(&event.kind), &format!("{word:<9}"));
+        let detail = event_words::detail(event);
         let what = match (line.steps.is_empty(), detail.is_empty()) {
             (true, _) => detail,
             (false, true) => line.steps.join(", "),
@@ -156,9 +158,9 @@ impl Teller {
 }
 
 /// What is worth a line. Skipped steps of one run come together, and so do cancelled ones.
-fn lines(news: &[(usize, RunEvent)]) -> Vec<Line<'_>> {
+fn lines(events: &[(usize, RunEvent)]) -> Vec<Line<'_>> {
     let mut lines: Vec<Line<'_>> = Vec::new();
-    for (run, event) in news {
+    for (run, event) in events {
         let is_quiet = matches!(event.kind, EventKind::Queued | EventKind::Started { .. });
         let joins = matches!(event.kind, EventKind::Skipped | EventKind::Cancelled);
         let known = lines.iter_mut().find(|line| line.run == *run && line.event.kind == event.kind);

@@ -1,4 +1,5 @@
-//! What an execution knows about its task, once types are gone.
+//! What an execution of a step knows about its task, and what the step's function is called
+//! with: still as payloads, before the types of the workflow's author come in.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,14 +10,14 @@ use stepwell_core::limits::NOTES_MAX;
 use stepwell_core::run::RunFailure;
 use stepwell_core::time::Timestamp;
 
-use super::held::Stop;
-use crate::engine::{Parts, Registered};
+use super::held_claims::Stop;
+use super::{Parts, RegisteredWorkflow};
 use crate::ports::{ClaimRef, Payload};
 
-/// What an execution knows about its task.
+/// What an execution of a step knows about its task.
 pub(crate) struct TaskContext {
     pub(crate) parts: Arc<Parts>,
-    pub(crate) workflow: Arc<Registered>,
+    pub(crate) workflow: Arc<RegisteredWorkflow>,
     pub(crate) claim: ClaimRef,
     pub(crate) run_id: RunId,
     pub(crate) tenant: Tenant,
@@ -31,7 +32,7 @@ pub(crate) struct TaskContext {
     last_beat: Mutex<Duration>,
 }
 
-/// What a step's code is called with.
+/// What a step's function is called with.
 #[derive(Clone)]
 pub(crate) struct TaskArgs {
     pub(crate) context: Arc<TaskContext>,
@@ -42,7 +43,7 @@ pub(crate) struct TaskArgs {
     pub(crate) failure: Option<Box<RunFailure>>,
 }
 
-/// Names a context is made from.
+/// The names of the task a context is about.
 pub(crate) struct TaskNames {
     pub(crate) claim: ClaimRef,
     pub(crate) run_id: RunId,
@@ -54,7 +55,7 @@ pub(crate) struct TaskNames {
 impl TaskContext {
     pub(crate) fn new(
         parts: Arc<Parts>,
-        workflow: Arc<Registered>,
+        workflow: Arc<RegisteredWorkflow>,
         names: TaskNames,
         stop: Stop,
         claimed_at: Timestamp,
@@ -86,7 +87,7 @@ impl TaskContext {
         self.claimed_at.after(self.parts.clock.elapsed().saturating_sub(self.claimed_when))
     }
 
-    /// Keeps a note; more than the limit are dropped.
+    /// Keeps a note, unless there are as many as the limit allows.
     pub(crate) fn note(&self, name: String, text: String) {
         let mut notes = self.notes.lock().expect("no holder of the lock panics");
         if notes.len() < NOTES_MAX || notes.contains_key(&name) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::measure;
-use super::stage::Progress;
+use super::progress::Progress;
 use crate::commands::Failure;
 
 /// Without any progress for this long, something is broken.
@@ -14,8 +14,8 @@ const STILL_MAX: Duration = Duration::from_mins(2);
 /// How often to look how far things are. The end is seen at once when `n_ended` says so.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// The times of many runs, in nanoseconds since the ledger was made; 0 for not yet.
-pub(super) struct Ledger {
+/// The times of many runs, in nanoseconds since this was made; 0 for not yet.
+pub(super) struct RunTimes {
     epoch: Instant,
     starts: Vec<AtomicU64>,
     marks: Vec<AtomicU64>,
@@ -25,7 +25,7 @@ pub(super) struct Ledger {
     n_others: AtomicUsize,
 }
 
-impl Ledger {
+impl RunTimes {
     /// For runs that make this many marks each; the last one is their end.
     pub(super) fn new(n_runs: usize, n_marks: usize) -> Self {
         let zeros = |n: usize| (0..n).map(|_| AtomicU64::new(0)).collect();
@@ -55,7 +55,7 @@ impl Ledger {
         }
     }
 
-    /// A step of the run is executed. Runs that the ledger has no lines for are only counted.
+    /// A step of the run is executed. Runs without a place here are only counted.
     pub(super) fn mark(&self, run: usize, mark: usize) {
         if run >= self.n_runs() {
             self.n_others.fetch_add(1, Ordering::Release);
@@ -78,7 +78,7 @@ impl Ledger {
         self.n_ended.load(Ordering::Acquire)
     }
 
-    /// How many steps of runs were executed that the ledger has no lines for.
+    /// How many steps were executed of runs that have no place here.
     pub(super) fn n_others(&self) -> usize {
         self.n_others.load(Ordering::Acquire)
     }
@@ -130,12 +130,12 @@ impl Ledger {
         (0..self.n_runs()).flat_map(of_run).collect()
     }
 
-    /// The moment of a mark, in microseconds since the ledger was made.
+    /// The moment of a mark, in microseconds since this was made.
     pub(super) fn marked_at(&self, run: usize, mark: usize) -> Option<u64> {
         self.marked(run, mark).map(|nanos| nanos / 1_000)
     }
 
-    /// Now, in microseconds since the ledger was made.
+    /// Now, in microseconds since this was made.
     pub(super) fn now(&self) -> u64 {
         self.elapsed() / 1_000
     }
@@ -161,23 +161,23 @@ mod tests {
 
     #[test]
     fn a_step_that_is_executed_twice_is_noticed() {
-        let ledger = Ledger::new(2, 2);
-        ledger.mark(0, 0);
-        ledger.mark(0, 1);
-        assert_eq!(ledger.n_ended(), 1);
-        assert!(ledger.check_once().is_ok());
-        ledger.end(0);
-        assert_eq!(ledger.n_ended(), 1);
-        assert!(ledger.check_once().is_err());
+        let times = RunTimes::new(2, 2);
+        times.mark(0, 0);
+        times.mark(0, 1);
+        assert_eq!(times.n_ended(), 1);
+        assert!(times.check_once().is_ok());
+        times.end(0);
+        assert_eq!(times.n_ended(), 1);
+        assert!(times.check_once().is_err());
     }
 
     #[test]
     fn spans_are_of_what_was_marked() {
-        let ledger = Ledger::new(3, 2);
-        ledger.start(0);
-        ledger.mark(0, 0);
-        ledger.mark(0, 1);
-        ledger.start(1);
-        assert_eq!((ledger.since_start(1).len(), ledger.between_marks().len()), (1, 1));
+        let times = RunTimes::new(3, 2);
+        times.start(0);
+        times.mark(0, 0);
+        times.mark(0, 1);
+        times.start(1);
+        assert_eq!((times.since_start(1).len(), times.between_marks().len()), (1, 1));
     }
 }

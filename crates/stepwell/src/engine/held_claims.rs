@@ -1,4 +1,4 @@
-//! The claims a worker holds right now, and how to stop each.
+//! The claims a worker holds right now, and how to stop the execution of each.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ports::ClaimRef;
 
-/// Stops one execution. The step sees the cancellation; the executor sees why.
+/// Stops one execution. The step sees that it is cancelled; the worker sees why.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop {
     token: CancellationToken,
-    /// Whether the task goes back to the queue, instead of being no longer ours.
+    /// Whether the task goes back to the queue; else another worker has it by now.
     hands_back: Arc<AtomicBool>,
 }
 
@@ -45,21 +45,21 @@ struct Claims {
 
 /// The claims a worker holds right now.
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldClaims {
     claims: Mutex<Claims>,
     dropped: Notify,
     suspect_dropped: Notify,
 }
 
-impl Held {
-    /// Takes up claims, suspects or not. An older claim on the same task is no longer ours: its
-    /// execution is stopped, and its answer would change nothing.
-    pub(crate) fn take(&self, taken: impl Iterator<Item = (ClaimRef, bool)>) -> Vec<Stop> {
+impl HeldClaims {
+    /// Adds claims, suspects or not. An older claim on the same task no longer counts: its
+    /// execution is stopped, and its outcome would change nothing.
+    pub(crate) fn add(&self, added: impl Iterator<Item = (ClaimRef, bool)>) -> Vec<Stop> {
         let mut claims = self.claims();
-        taken.map(|(claim, is_suspect)| claims.take(claim, is_suspect)).collect()
+        added.map(|(claim, is_suspect)| claims.add(claim, is_suspect)).collect()
     }
 
-    /// These claims are done with.
+    /// The worker is done with these claims.
     pub(crate) fn drop_claims(&self, dropped: &[ClaimRef]) {
         let mut claims = self.claims();
         let n_suspects = claims.n_suspects;
@@ -73,7 +73,7 @@ impl Held {
         self.dropped.notify_waiters();
     }
 
-    /// Waits until a suspect is done with: the next one may be claimed.
+    /// Waits until the worker is done with a suspect: the next one may be claimed.
     pub(crate) async fn suspect_dropped(&self) {
         self.suspect_dropped.notified().await;
     }
@@ -90,8 +90,8 @@ impl Held {
         self.claims().n_suspects > 0
     }
 
-    /// These claims are no longer ours.
-    pub(crate) fn lose(&self, lost: &[ClaimRef]) {
+    /// The store says that these claims no longer hold: their executions are stopped.
+    pub(crate) fn stop_lost(&self, lost: &[ClaimRef]) {
         let claims = self.claims();
         for entry in lost.iter().filter_map(|claim| claims.entries.get(claim)) {
             entry.stop.token.cancel();
@@ -126,7 +126,7 @@ impl Held {
 }
 
 impl Claims {
-    fn take(&mut self, claim: ClaimRef, is_suspect: bool) -> Stop {
+    fn add(&mut self, claim: ClaimRef, is_suspect: bool) -> Stop {
         let of_task = |token| ClaimRef { token, ..claim };
         let same_task = of_task(Token(u128::MIN))..=of_task(Token(u128::MAX));
         for entry in self.entries.range(same_task).map(|(_, entry)| entry) {
@@ -154,10 +154,10 @@ mod tests {
 
     #[test]
     fn the_end_of_a_suspect_is_told_so_that_the_next_one_is_claimed() {
-        let held = Held::default();
+        let held = HeldClaims::default();
         let claim = |n: u64| ClaimRef { run: RunKey(1), node: Node(0), token: Token::new(n, 0) };
         for (n, is_suspect) in [(1, false), (2, true)] {
-            held.take([(claim(n), is_suspect)].into_iter());
+            held.add([(claim(n), is_suspect)].into_iter());
             assert!(held.suspect_dropped().now_or_never().is_none());
             held.drop_claims(&[claim(n)]);
             assert_eq!(held.suspect_dropped().now_or_never().is_some(), is_suspect);

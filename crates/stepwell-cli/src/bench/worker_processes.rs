@@ -10,11 +10,11 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use super::bed::{Address, Bed, OpenStore};
-use super::ledger::Ledger;
+use super::bench_store::{Address, BenchStore, OpenStore};
 use super::load::{self, Flow, Load, SLOTS};
 use super::measure;
-use super::stage::Progress;
+use super::progress::Progress;
+use super::run_times::RunTimes;
 use crate::commands::Failure;
 
 /// How often a worker tells how far it is.
@@ -33,14 +33,14 @@ pub(super) fn flow() -> Flow {
 /// The worker's side.
 pub(super) async fn work(address: &Address) -> Result<(), Failure> {
     let store = OpenStore::open(address).await?;
-    let load = Load::start(&store, flow(), Ledger::new(0, 1), SLOTS).await?;
+    let load = Load::start(&store, flow(), RunTimes::new(0, 1), SLOTS).await?;
     say(READY)?;
     let told = async {
         let mut n_told = 0;
         loop {
             // What was executed and is no longer held was committed. Read in this order, nothing
             // is told too early.
-            let n_executed = load.ledger.n_others();
+            let n_executed = load.times.n_others();
             let n_committed = n_executed.saturating_sub(load.engine.n_running());
             if n_committed > n_told {
                 n_told = n_committed;
@@ -65,38 +65,38 @@ fn say(line: &str) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Worker processes on the store of a bed. They end when this is dropped.
-pub(super) struct Crew {
-    members: Vec<Child>,
+/// Worker processes on one store. They end when this is dropped.
+pub(super) struct WorkerProcesses {
+    processes: Vec<Child>,
     counts: Arc<[AtomicUsize]>,
     rss_bytes: Arc<AtomicU64>,
 }
 
-impl Crew {
+impl WorkerProcesses {
     /// Starts so many workers and waits until all are ready.
-    pub(super) async fn start(bed: &Bed, n_workers: usize) -> Result<Self, Failure> {
-        let Some(address) = bed.address() else {
+    pub(super) async fn start(store: &BenchStore, n_workers: usize) -> Result<Self, Failure> {
+        let Some(address) = store.address() else {
             let message = "only this process has this store".to_owned();
             return Err(Failure::Unexpected(message));
         };
         let counts: Arc<[AtomicUsize]> = (0..n_workers).map(|_| AtomicUsize::new(0)).collect();
         let rss_bytes = Arc::new(AtomicU64::new(0));
-        let mut crew = Self { members: Vec::new(), counts, rss_bytes };
+        let mut workers = Self { processes: Vec::new(), counts, rss_bytes };
         let mut outputs = Vec::new();
         for _ in 0..n_workers {
-            let mut child = member(&address)?;
-            let output = child.stdout.take().expect("it was asked for");
+            let mut process = spawn(&address)?;
+            let output = process.stdout.take().expect("it was asked for");
             outputs.push(BufReader::new(output).lines());
-            crew.members.push(child);
+            workers.processes.push(process);
         }
         for (ix, mut output) in outputs.into_iter().enumerate() {
             if output.next_line().await?.as_deref() != Some(READY) {
                 return Err(Failure::Unexpected("a worker process did not start".to_owned()));
             }
-            let (counts, rss) = (Arc::clone(&crew.counts), Arc::clone(&crew.rss_bytes));
+            let (counts, rss) = (Arc::clone(&workers.counts), Arc::clone(&workers.rss_bytes));
             measure::spawn(async move { listen(output, &counts[ix], &rss).await });
         }
-        Ok(crew)
+        Ok(workers)
     }
 
     /// Waits until they have committed so many tasks together.
@@ -129,24 +129,24 @@ impl Crew {
 
     /// Has them stop in order.
     pub(super) async fn stop(mut self) -> Result<(), Failure> {
-        for member in &mut self.members {
-            drop(member.stdin.take());
+        for process in &mut self.processes {
+            drop(process.stdin.take());
         }
-        for member in &mut self.members {
-            member.wait().await?;
+        for process in &mut self.processes {
+            process.wait().await?;
         }
         Ok(())
     }
 }
 
-fn member(address: &Address) -> Result<Child, Failure> {
+fn spawn(address: &Address) -> Result<Child, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["bench-worker", "--store", &address.store, "--schema", &address.schema]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
     Ok(command.spawn()?)
 }
 
-/// Takes down what a worker tells until it ends.
+/// Keeps what a worker tells, until it ends.
 async fn listen(mut output: Lines<BufReader<ChildStdout>>, count: &AtomicUsize, rss: &AtomicU64) {
     while let Ok(Some(line)) = output.next_line().await {
         let Some((n_committed, bytes)) = line.split_once(' ') else { continue };

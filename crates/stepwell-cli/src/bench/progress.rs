@@ -1,32 +1,10 @@
-//! What a scenario works with: a fresh store, how much to do, and a bar for those who watch.
+//! How far a benchmark is, for people who watch.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::bed::Bed;
-
 const SPIN_INTERVAL: Duration = Duration::from_millis(100);
-
-/// What a scenario works with.
-pub(super) struct Stage<'a> {
-    pub(super) bed: &'a Bed,
-    pub(super) progress: &'a Progress,
-    /// How many runs the user asked for.
-    pub(super) runs: Option<usize>,
-}
-
-impl Stage<'_> {
-    /// How many runs: as the user says, or as many as the scenario has by itself.
-    pub(super) fn n_runs(&self, default: usize) -> usize {
-        self.runs.unwrap_or(default)
-    }
-
-    /// For comparisons of a large case with a small one: the user's number scales both.
-    pub(super) fn scaled(&self, default: usize, of: usize) -> usize {
-        self.runs.map_or(default, |runs| (runs * default / of).max(1))
-    }
-}
 
 /// A bar for people who watch; others see nothing until there are figures.
 pub(super) struct Progress(ProgressBar);

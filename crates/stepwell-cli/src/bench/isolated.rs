@@ -6,16 +6,17 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use super::bed::{Bed, StoreKind};
+use super::bench_store::{BenchStore, StoreKind};
 use super::cluster::Server;
+use super::progress::Progress;
 use super::report::Part;
+use super::scenario_input::ScenarioInput;
 use super::scenarios::Scenario;
-use super::stage::{Progress, Stage};
 use crate::args::BenchScenarioArgs;
 use crate::commands::Failure;
 
 /// What to measure.
-pub(super) struct Request<'a> {
+pub(super) struct ScenarioRequest<'a> {
     pub(super) kind: StoreKind,
     pub(super) scenario: Scenario,
     pub(super) server: Option<&'a Server>,
@@ -24,7 +25,7 @@ pub(super) struct Request<'a> {
 }
 
 /// Has a scenario measured by a process of its own.
-pub(super) async fn measure(request: &Request<'_>) -> Result<Vec<Part>, Failure> {
+pub(super) async fn measure(request: &ScenarioRequest<'_>) -> Result<Vec<Part>, Failure> {
     let (store, scenario) = (request.kind.name(), request.scenario.name());
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["bench-scenario", "--store", store, "--scenario", scenario]);
@@ -48,7 +49,7 @@ pub(super) async fn measure(request: &Request<'_>) -> Result<Vec<Part>, Failure>
     Ok(serde_json::from_slice(&done.stdout).map_err(std::io::Error::from)?)
 }
 
-/// The other side: measures and prints the parts.
+/// In that process: measures and prints the parts.
 pub(super) async fn run(args: &BenchScenarioArgs) -> Result<(), Failure> {
     let server = match &args.url {
         Some(url) => Some(Server::prepare(Some(url), &args.schema)?),
@@ -57,12 +58,12 @@ pub(super) async fn run(args: &BenchScenarioArgs) -> Result<(), Failure> {
     let Some(kind) = super::kinds(&[args.store]).first().copied() else { return Ok(()) };
     let (progress, runs) = (Progress::new(args.watched), args.runs.map(|runs| runs as usize));
     progress.begin(&format!("{}: {}", kind.name(), args.scenario.name()), runs.unwrap_or(0));
-    let bed = Bed::make(kind, server.as_ref()).await?;
-    let stage = Stage { bed: &bed, progress: &progress, runs };
-    let measured = args.scenario.measure(&stage).await;
+    let store = BenchStore::make(kind, server.as_ref()).await?;
+    let input = ScenarioInput { store: &store, progress: &progress, runs };
+    let measured = args.scenario.measure(&input).await;
     progress.finish();
-    // What was made is removed, whatever came of it.
-    let removed = bed.remove().await;
+    // The store is removed even if the scenario failed.
+    let removed = store.remove().await;
     let parts = measured?;
     removed?;
     let json = serde_json::to_string(&parts).map_err(std::io::Error::from)?;

@@ -1,4 +1,4 @@
-//! How blocking calls wait for async ones.
+//! How calls of the blocking engine wait for those of the async one.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -6,33 +6,33 @@ use std::sync::{Arc, Mutex};
 use stepwell_core::code::Code;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use super::super::builder::is_in_blocking_step;
-use crate::engine::Error;
+use crate::error::Error;
 use crate::ports::BoxFuture;
+use crate::wiring::is_in_blocking_step;
 
-/// Waits for futures: on a runtime of its own, or by turning virtual time.
-pub(crate) trait Wait: Send + Sync {
-    /// Whether the caller may wait here.
+/// Blocks the caller until a future has ended: on a runtime of its own, or by turning virtual time.
+pub(crate) trait BlockOn: Send + Sync {
+    /// Refuses callers that must not block.
     fn check(&self) -> Result<(), Error>;
 
-    /// Waits for a future to end.
-    fn wait(&self, future: BoxFuture<()>);
+    /// Blocks until the future has ended.
+    fn block_on(&self, future: BoxFuture<()>);
 }
 
-/// Waits for a future and gives what it gave.
-pub(super) fn wait_for<T, F>(wait: &dyn Wait, future: F) -> Result<T, Error>
+/// Blocks until a future has ended and gives its answer.
+pub(super) fn answer_of<T, F>(runtime: &dyn BlockOn, future: F) -> Result<T, Error>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, Error>> + Send + 'static,
 {
-    wait.check()?;
-    let slot = Arc::new(Mutex::new(None));
-    let filled = Arc::clone(&slot);
-    wait.wait(Box::pin(async move {
+    runtime.check()?;
+    let answer = Arc::new(Mutex::new(None));
+    let answer_to = Arc::clone(&answer);
+    runtime.block_on(Box::pin(async move {
         let answer = future.await;
-        *filled.lock().expect("no holder of the lock panics") = Some(answer);
+        *answer_to.lock().expect("no holder of the lock panics") = Some(answer);
     }));
-    let answer = slot.lock().expect("no holder of the lock panics").take();
+    let answer = answer.lock().expect("no holder of the lock panics").take();
     answer.unwrap_or_else(|| Err(Error::stopped()))
 }
 
@@ -51,12 +51,12 @@ impl OwnRuntime {
     }
 }
 
-impl Wait for OwnRuntime {
+impl BlockOn for OwnRuntime {
     fn check(&self) -> Result<(), Error> {
         refuse_async()
     }
 
-    fn wait(&self, future: BoxFuture<()>) {
+    fn block_on(&self, future: BoxFuture<()>) {
         if let Some(runtime) = &self.0 {
             runtime.block_on(future);
         }
@@ -72,7 +72,7 @@ impl Drop for OwnRuntime {
     }
 }
 
-/// Waiting inside an async context would hold up its thread, or panic deep inside the runtime.
+/// Blocking inside an async context would hold up its thread, or panic deep inside the runtime.
 fn refuse_async() -> Result<(), Error> {
     if Handle::try_current().is_ok() && !is_in_blocking_step() {
         let message = "`stepwell::blocking` was called inside an async context; use \

@@ -1,4 +1,4 @@
-//! Which claims are under way, so that those whose reply was lost can be told from those whose
+//! The claim calls under way, so that claims whose reply was lost can be told from claims whose
 //! reply is still to come.
 
 use std::collections::HashSet;
@@ -8,9 +8,9 @@ use tokio::sync::Notify;
 
 use crate::ports::ClaimRef;
 
-/// Calls that may bring claims, by the salt of their tokens.
+/// Calls that may bring claims (claim, start, commit), by the salt of their tokens.
 #[derive(Default)]
-pub(super) struct ClaimCalls {
+pub(crate) struct OpenClaimCalls {
     calls: Mutex<Calls>,
     ended: Notify,
 }
@@ -18,26 +18,26 @@ pub(super) struct ClaimCalls {
 #[derive(Default)]
 struct Calls {
     open: HashSet<u64>,
-    /// Those that were open at the last [`mark`](ClaimCalls::mark), or have begun since.
+    /// Calls that were open at the last [`mark`](OpenClaimCalls::mark), or have begun since.
     recent: HashSet<u64>,
 }
 
-impl ClaimCalls {
+impl OpenClaimCalls {
     /// A call is about to be sent.
-    pub(super) fn begin(&self, salt: u64) {
+    pub(crate) fn begin(&self, salt: u64) {
         let mut calls = self.calls();
         calls.open.insert(salt);
         calls.recent.insert(salt);
     }
 
-    /// Its reply was taken up, or will never come.
-    pub(super) fn end(&self, salt: u64) {
+    /// The reply to a call was taken up, or will never come.
+    pub(crate) fn end(&self, salt: u64) {
         self.calls().open.remove(&salt);
         self.ended.notify_waiters();
     }
 
-    /// Waits until none is under way.
-    pub(super) async fn all_ended(&self) {
+    /// Waits until no call is under way.
+    pub(crate) async fn all_ended(&self) {
         loop {
             let ended = self.ended.notified();
             tokio::pin!(ended);
@@ -50,14 +50,14 @@ impl ClaimCalls {
         }
     }
 
-    /// Marks the moment before claims are listed.
-    pub(super) fn mark(&self) {
+    /// Marks the moment before the store lists the claims it knows of.
+    pub(crate) fn mark(&self) {
         let Calls { open, recent } = &mut *self.calls();
         recent.clone_from(open);
     }
 
     /// Whether the call that brought a claim had ended before the last mark.
-    pub(super) fn is_past(&self, claim: &ClaimRef) -> bool {
+    pub(crate) fn had_ended(&self, claim: &ClaimRef) -> bool {
         !self.calls().recent.contains(&claim.token.salt())
     }
 
@@ -77,19 +77,19 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_past_once_its_call_has_ended_before_the_mark() {
-        let calls = ClaimCalls::default();
+    fn the_call_of_a_claim_had_ended_if_it_did_so_before_the_mark() {
+        let calls = OpenClaimCalls::default();
         calls.begin(1);
         calls.mark();
         calls.begin(2);
-        assert!(!calls.is_past(&claim(1)) && !calls.is_past(&claim(2)));
+        assert!(!calls.had_ended(&claim(1)) && !calls.had_ended(&claim(2)));
         calls.end(1);
         calls.end(2);
         // Their replies may have been taken up after the claims were listed.
-        assert!(!calls.is_past(&claim(1)) && !calls.is_past(&claim(2)));
+        assert!(!calls.had_ended(&claim(1)) && !calls.had_ended(&claim(2)));
         calls.begin(3);
         calls.mark();
-        assert!(calls.is_past(&claim(1)) && calls.is_past(&claim(2)));
-        assert!(!calls.is_past(&claim(3)));
+        assert!(calls.had_ended(&claim(1)) && calls.had_ended(&claim(2)));
+        assert!(!calls.had_ended(&claim(3)));
     }
 }

@@ -1,4 +1,4 @@
-//! Faults at random: workers are killed, stopped for a while or asked to stop, and the server
+//! Faults at random: workers are killed, frozen for a while or asked to stop, and the server
 //! crashes.
 
 use std::time::Duration;
@@ -8,16 +8,16 @@ use serde::Serialize;
 use crate::chance::Chance;
 use crate::cluster::{Cluster, Crash};
 use crate::fleet::Fleet;
-use crate::pace::{Deadline, pause};
 use crate::process::Worker;
+use crate::real_time::{Deadline, pause};
 use crate::{Failure, Result};
 
-/// How many faults there were.
+/// How many faults were injected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct FaultCounts {
     /// Workers that were killed.
     pub kills: usize,
-    /// Workers that stood still for a while.
+    /// Workers that were frozen for a while.
     pub freezes: usize,
     /// Workers that were asked to stop.
     pub stops: usize,
@@ -25,38 +25,38 @@ pub struct Tally {
     pub server_restarts: usize,
 }
 
-/// A worker that stands still.
-struct Frozen {
+/// A worker that is frozen.
+struct FrozenWorker {
     name: String,
     until: Deadline,
 }
 
 /// A worker that was asked to stop.
-struct Leaving {
+struct StoppingWorker {
     worker: Worker,
     until: Deadline,
 }
 
-/// How long a worker may take to stop. It may have to wait for locks of one that stands still.
-const LEAVING_MAX: Duration = Duration::from_mins(1);
+/// How long a worker may take to stop. It may have to wait for locks of a frozen one.
+const STOP_MAX: Duration = Duration::from_mins(1);
 
-/// Faults for a fleet.
-pub struct Storm<'a> {
+/// Injects faults into a fleet.
+pub struct FaultInjector<'a> {
     fleet: &'a mut Fleet,
     cluster: Option<&'a mut Cluster>,
     chance: Chance,
-    /// What there was so far.
-    pub tally: Tally,
-    frozen: Vec<Frozen>,
-    leaving: Vec<Leaving>,
+    /// How many faults there were so far.
+    pub counts: FaultCounts,
+    frozen: Vec<FrozenWorker>,
+    stopping: Vec<StoppingWorker>,
 }
 
-impl<'a> Storm<'a> {
+impl<'a> FaultInjector<'a> {
     /// Faults for this fleet, and for its server if there is one of its own.
     pub fn new(fleet: &'a mut Fleet, cluster: Option<&'a mut Cluster>, seed: u64) -> Self {
-        let (chance, tally) = (Chance::new(seed), Tally::default());
-        let (frozen, leaving) = (Vec::new(), Vec::new());
-        Self { fleet, cluster, chance, tally, frozen, leaving }
+        let (chance, counts) = (Chance::new(seed), FaultCounts::default());
+        let (frozen, stopping) = (Vec::new(), Vec::new());
+        Self { fleet, cluster, chance, counts, frozen, stopping }
     }
 
     /// Kills a worker by chance every `period`, and replaces it, for this long.
@@ -67,7 +67,7 @@ impl<'a> Storm<'a> {
         let deadline = Deadline::after(span);
         while !deadline.has_passed() {
             pause(period).await;
-            self.check_deserters()?;
+            self.check_ended()?;
             self.kill()?;
         }
         self.fleet.ready().await
@@ -77,34 +77,38 @@ impl<'a> Storm<'a> {
     ///
     /// # Errors
     /// If something cannot be done, or a worker ended by itself.
-    pub async fn rage(&mut self, span: Duration, progress: impl FnMut(Tally)) -> Result<()> {
-        let raged = self.strike_until(Deadline::after(span), progress).await;
+    pub async fn inject(
+        &mut self,
+        span: Duration,
+        progress: impl FnMut(FaultCounts),
+    ) -> Result<()> {
+        let injected = self.inject_until(Deadline::after(span), progress).await;
         self.thaw_due(true)?;
-        for mut left in std::mem::take(&mut self.leaving) {
-            left.worker.stopped().await?;
+        for mut stopping in std::mem::take(&mut self.stopping) {
+            stopping.worker.stopped().await?;
         }
-        raged?;
+        injected?;
         self.fleet.ready().await
     }
 
-    async fn strike_until(
+    async fn inject_until(
         &mut self,
         deadline: Deadline,
-        mut progress: impl FnMut(Tally),
+        mut progress: impl FnMut(FaultCounts),
     ) -> Result<()> {
         while !deadline.has_passed() {
             pause(Duration::from_millis(500 + self.chance.next() % 1_000).min(deadline.left()))
                 .await;
-            self.check_deserters()?;
+            self.check_ended()?;
             self.thaw_due(false)?;
-            self.check_leaving()?;
+            self.check_stopping()?;
             match self.chance.below(10) {
                 0..=4 => self.kill()?,
                 5 | 6 => self.freeze()?,
                 7 | 8 => self.stop().await?,
                 _ => self.crash_server().await?,
             }
-            progress(self.tally);
+            progress(self.counts);
         }
         Ok(())
     }
@@ -114,11 +118,11 @@ impl<'a> Storm<'a> {
         let name = self.fleet.worker(place).name().to_owned();
         self.frozen.retain(|frozen| frozen.name != name);
         self.fleet.kill(place)?;
-        self.tally.kills += 1;
+        self.counts.kills += 1;
         self.fleet.spawn().map(drop)
     }
 
-    /// One worker stands still, shorter or longer than its lease. Another goes on.
+    /// Freezes one worker, shorter or longer than its lease. At least one other goes on.
     fn freeze(&mut self) -> Result<()> {
         if self.frozen.len() + 1 >= self.fleet.len() {
             return Ok(());
@@ -130,13 +134,13 @@ impl<'a> Storm<'a> {
         }
         self.fleet.worker(place).freeze()?;
         let span = Duration::from_millis(500 + self.chance.next() % 6_000);
-        self.frozen.push(Frozen { name, until: Deadline::after(span) });
-        self.tally.freezes += 1;
+        self.frozen.push(FrozenWorker { name, until: Deadline::after(span) });
+        self.counts.freezes += 1;
         Ok(())
     }
 
     fn thaw_due(&mut self, all: bool) -> Result<()> {
-        let is_due = |frozen: &mut Frozen| all || frozen.until.has_passed();
+        let is_due = |frozen: &mut FrozenWorker| all || frozen.until.has_passed();
         for frozen in self.frozen.extract_if(.., is_due) {
             let place = self.fleet.find(&frozen.name)?;
             self.fleet.worker(place).thaw()?;
@@ -144,8 +148,8 @@ impl<'a> Storm<'a> {
         Ok(())
     }
 
-    /// Asks one worker to stop and starts another. Nobody waits for it here, because it may have
-    /// to wait for one that stands still.
+    /// Asks one worker to stop and starts another. The stop is not waited for here, because it may
+    /// have to wait for a frozen worker.
     async fn stop(&mut self) -> Result<()> {
         let place = self.fleet.any(&mut self.chance);
         let name = self.fleet.worker(place).name().to_owned();
@@ -157,23 +161,23 @@ impl<'a> Storm<'a> {
         self.fleet.spawn()?;
         let worker = self.fleet.take(place);
         worker.terminate()?;
-        self.leaving.push(Leaving { worker, until: Deadline::after(LEAVING_MAX) });
-        self.tally.stops += 1;
+        self.stopping.push(StoppingWorker { worker, until: Deadline::after(STOP_MAX) });
+        self.counts.stops += 1;
         Ok(())
     }
 
-    fn check_leaving(&mut self) -> Result<()> {
-        let mut staying = Vec::new();
-        for mut left in self.leaving.drain(..) {
-            if left.worker.has_stopped()? {
+    fn check_stopping(&mut self) -> Result<()> {
+        let mut running = Vec::new();
+        for mut stopping in self.stopping.drain(..) {
+            if stopping.worker.has_stopped()? {
                 continue;
             }
-            if left.until.has_passed() {
-                return Err(Failure::of(left.worker.name(), "was asked to stop and does not"));
+            if stopping.until.has_passed() {
+                return Err(Failure::of(stopping.worker.name(), "was asked to stop and does not"));
             }
-            staying.push(left);
+            running.push(stopping);
         }
-        self.leaving = staying;
+        self.stopping = running;
         Ok(())
     }
 
@@ -181,13 +185,13 @@ impl<'a> Storm<'a> {
         let crash = if self.chance.one_in(2) { Crash::Immediate } else { Crash::Kill };
         if let Some(cluster) = &mut self.cluster {
             cluster.restart_after(crash).await?;
-            self.tally.server_restarts += 1;
+            self.counts.server_restarts += 1;
         }
         Ok(())
     }
 
-    fn check_deserters(&mut self) -> Result<()> {
-        match self.fleet.deserters()?.as_slice() {
+    fn check_ended(&mut self) -> Result<()> {
+        match self.fleet.ended_by_themselves()?.as_slice() {
             [] => Ok(()),
             found => Err(Failure(found.join("\n"))),
         }

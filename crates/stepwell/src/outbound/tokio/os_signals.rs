@@ -1,3 +1,5 @@
+//! Signals of the operating system that tell the process to end.
+
 use std::future::Future;
 
 use tokio::signal::ctrl_c;
@@ -6,8 +8,8 @@ use tokio::signal::ctrl_c;
 /// send it, or by Ctrl-C. Made for [`Engine::stop_when`](crate::Engine::stop_when).
 ///
 /// SIGTERM is caught from the call on, not only from the first wait. After the first signal a
-/// Ctrl-C ends the process at once, as whoever presses it twice expects. Nothing is lost by that:
-/// what was running is executed again elsewhere.
+/// Ctrl-C ends the process at once, as users who press it twice expect. Nothing is lost by that:
+/// steps that were running are executed again elsewhere.
 ///
 /// # Panics
 /// When it is called outside of a tokio runtime.
@@ -16,20 +18,20 @@ pub fn shutdown_signal() -> impl Future<Output = ()> + Send {
     async {
         tokio::select! {
             () = terminated => {}
-            () = pressed() => {}
+            () = ctrl_c_pressed() => {}
         }
         #[expect(clippy::disallowed_methods, reason = "the second signal comes beside the stop")]
         drop(tokio::spawn(async {
-            pressed().await;
+            ctrl_c_pressed().await;
             std::process::exit(INTERRUPTED);
         }));
     }
 }
 
-/// What a shell says of a process that Ctrl-C ended.
+/// The exit code that shells give a process ended by Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
-async fn pressed() {
+async fn ctrl_c_pressed() {
     if let Err(error) = ctrl_c().await {
         tracing::warn!(%error, "Ctrl-C cannot be waited for");
         std::future::pending::<()>().await;

@@ -1,0 +1,173 @@
+//! What users read of runs. These are views of their own, not the rows of a store: a column that a
+//! row gains is no change for users.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use stepwell_core::failure::Failure;
+use stepwell_core::id::{RunId, RunKey, Tenant, WorkerId};
+use stepwell_core::run::{
+    AttemptRow, AttemptState, Event, EventKind, RetryPlan, RunFailure, RunStatus, TaskRow,
+    TaskState,
+};
+use stepwell_core::time::Timestamp;
+
+use crate::ports::{self, RunView};
+
+/// One page of a listing of runs, newest first.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RunPage {
+    /// The runs.
+    pub runs: Vec<RunSummary>,
+    /// Where the next page begins; `None` on the last one.
+    pub next: Option<RunKey>,
+}
+
+impl RunPage {
+    pub(super) fn of(page: ports::RunPage) -> Self {
+        Self { runs: page.runs.into_iter().map(RunSummary::of).collect(), next: page.next }
+    }
+}
+
+/// A run in a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunSummary {
+    /// The engine's own key of the run.
+    pub key: RunKey,
+    /// Whose run it is.
+    pub tenant: Tenant,
+    /// The caller's id of the run, unique per tenant.
+    pub id: RunId,
+    /// The workflow's name.
+    pub workflow: String,
+    /// The version of the workflow that it runs on.
+    pub version: u32,
+    /// How it stands.
+    pub status: RunStatus,
+    /// What decided its end, if it failed.
+    pub failure: Option<RunFailure>,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+impl RunSummary {
+    fn of(RunView { row, definition }: RunView) -> Self {
+        Self {
+            key: row.key,
+            tenant: row.tenant,
+            id: row.id,
+            workflow: definition.definition.workflow.clone(),
+            version: definition.version,
+            status: row.status,
+            failure: row.failure.map(|failure| *failure),
+            started_at: row.started_at,
+            ended_at: row.ended_at,
+        }
+    }
+}
+
+/// How a run stands, with every step's output by name.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RunOutcome {
+    /// How it stands.
+    pub status: RunStatus,
+    /// What decided its end, if it failed.
+    pub failure: Option<RunFailure>,
+    /// Outputs by step name.
+    pub outputs: BTreeMap<String, Value>,
+}
+
+/// How a task stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskStatus {
+    /// The step's name.
+    pub step: String,
+    /// Its state.
+    pub state: TaskState,
+    /// Attempts so far.
+    pub attempt: u32,
+    /// Failed attempts so far.
+    pub failures: u32,
+    /// Attempts lost with their worker.
+    pub losses: u32,
+}
+
+impl TaskStatus {
+    pub(super) fn of(step: &str, row: &TaskRow) -> Self {
+        Self {
+            step: step.to_owned(),
+            state: row.state(),
+            attempt: row.attempt,
+            failures: row.failures,
+            losses: row.losses,
+        }
+    }
+}
+
+/// One finished attempt of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub attempt: u32,
+    /// How it ended.
+    pub state: AttemptState,
+    /// The worker that executed it.
+    pub worker: WorkerId,
+    /// When the task was queued for it.
+    pub queued_at: Timestamp,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+    /// When the task will be tried again.
+    pub retry: Option<RetryPlan>,
+    /// What the step noted about itself.
+    pub notes: BTreeMap<String, String>,
+}
+
+impl Attempt {
+    pub(super) fn of(row: AttemptRow) -> Self {
+        Self {
+            attempt: row.attempt,
+            state: row.state,
+            worker: row.claim.worker,
+            queued_at: row.claim.queued_at,
+            started_at: row.claim.started_at,
+            ended_at: row.ended_at,
+            failure: row.failure,
+            retry: row.retry,
+            notes: row.notes,
+        }
+    }
+}
+
+/// One entry of a run's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunEvent {
+    /// Its number, from 1 without gaps; `None` while the task is open.
+    pub number: Option<u64>,
+    /// When it happened, by the store's time.
+    pub at: Timestamp,
+    /// The step, or `None` for the run itself.
+    pub step: Option<String>,
+    /// The attempt, 0 where none is meant.
+    pub attempt: u32,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+impl RunEvent {
+    pub(super) fn of(step: Option<String>, event: Event) -> Self {
+        Self { number: event.number, at: event.at, step, attempt: event.attempt, kind: event.kind }
+    }
+}
