@@ -63,6 +63,10 @@ pub struct StepPolicy {
     pub sleep: Duration,
     /// The queue its tasks wait in.
     pub queue: Queue,
+    /// Whether its code blocks the thread it runs on. Its tasks stand in the queue like all others;
+    /// a line of their own would be an internal queue beside it.
+    #[serde(default)]
+    pub is_blocking: bool,
     /// Names the step had in earlier structures: it keeps their number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
@@ -76,6 +80,7 @@ impl Default for StepPolicy {
             heartbeat_timeout: None,
             sleep: Duration::ZERO,
             queue: Queue::default_queue(),
+            is_blocking: false,
             aliases: Vec::new(),
         }
     }
