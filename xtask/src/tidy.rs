@@ -12,6 +12,7 @@ mod requirements;
 mod rust_source;
 mod sizes;
 mod sleeps;
+mod statements;
 mod tree;
 mod words;
 
@@ -23,8 +24,15 @@ use tree::Tree;
 
 type Check = fn(&Tree) -> Vec<Finding>;
 
-const CHECKS: &[Check] =
-    &[layers::check, sizes::check, words::check, sleeps::check, requirements::check, links::check];
+const CHECKS: &[Check] = &[
+    layers::check,
+    sizes::check,
+    words::check,
+    sleeps::check,
+    statements::check,
+    requirements::check,
+    links::check,
+];
 
 /// One place that breaks a rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -154,6 +154,12 @@ impl Node {
     /// a signed 32-bit column.
     pub const ON_FAILURE: Self = Self(2_000_000_000);
 
+    /// Where the timer stands that ends the run. No task has this number.
+    pub const DEADLINE: Self = Self(2_000_000_001);
+
+    /// Where the timer stands upon which the leader looks at the run. No task has this number.
+    pub const LOOK_AGAIN: Self = Self(2_000_000_002);
+
     /// The node as an index into the graph's tables.
     #[must_use]
     pub const fn index(self) -> usize {
@@ -190,6 +196,19 @@ pub struct Epoch(pub u64);
 /// The store's number of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DefinitionId(pub u32);
+
+/// The store's number of a service: code that a task needs to be executed and that workers have.
+/// Queues and registrations name services, runs name the plan they are decided on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ServiceId(pub u32);
+
+impl DefinitionId {
+    /// The service of a registered workflow version, which has the number of its definition.
+    #[must_use]
+    pub const fn service(self) -> ServiceId {
+        ServiceId(self.0)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -10,8 +10,8 @@ use stepwell::ports::{StoreDump, TaskPlace};
 use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::invariants::{DefinitionsById, regressions, violations};
 use stepwell::testing::conformance::world::{Run, World};
-use stepwell_core::fair::OrderKey;
 use stepwell_core::id::{Queue, Token};
+use stepwell_core::queue::OrderKey;
 use stepwell_core::run::{Phase, RunLog, RunStatus, TaskRow};
 use stepwell_core::time::Timestamp;
 

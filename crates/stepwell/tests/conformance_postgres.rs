@@ -48,7 +48,7 @@ async fn what_one_process_makes_ready_wakes_another() {
     let registration = WorkerRegistration {
         worker: WorkerId::new("one").expect("a good name"),
         queues: vec![Queue::default_queue()],
-        definitions: Vec::new(),
+        services: Vec::new(),
         lease: Duration::from_secs(30),
     };
     one.register_worker(registration).await.expect("it registers");

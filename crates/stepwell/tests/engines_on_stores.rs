@@ -117,7 +117,7 @@ async fn register(store: &SqliteStore, name: &str) -> WorkerId {
     let registration = WorkerRegistration {
         worker: worker.clone(),
         queues: vec![Queue::default_queue()],
-        definitions: Vec::new(),
+        services: Vec::new(),
         lease: Duration::from_secs(30),
     };
     store.register_worker(registration).await.expect("it registers");

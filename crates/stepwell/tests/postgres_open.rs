@@ -163,7 +163,7 @@ async fn a_store_has_the_connections_its_documents_promise() {
     let registration = WorkerRegistration {
         worker: worker("one"),
         queues: vec![Queue::default_queue()],
-        definitions: Vec::new(),
+        services: Vec::new(),
         lease: TTL,
     };
     store.register_worker(registration).await.expect("it registers");

@@ -44,7 +44,7 @@ async fn register(store: &SqliteStore, name: &str) {
     let registration = WorkerRegistration {
         worker: worker(name),
         queues: vec![Queue::default_queue()],
-        definitions: Vec::new(),
+        services: Vec::new(),
         lease: TTL,
     };
     store.register_worker(registration).await.expect("it registers");
@@ -245,7 +245,7 @@ async fn what_another_process_wrote_is_known_to_the_next_transaction() {
     let registration = WorkerRegistration {
         worker: worker("w"),
         queues: vec![Queue::default_queue()],
-        definitions: vec![definition],
+        services: vec![definition.service()],
         lease: TTL,
     };
     one.register_worker(registration).await.expect("it registers");

@@ -63,9 +63,8 @@ impl StoreDriver {
 
     /// Registers the worker for the default queue and this workflow.
     pub(super) async fn serve(&self, definition: DefinitionId) -> Result<(), Failure> {
-        let (queues, definitions) = (vec![Queue::default_queue()], vec![definition]);
-        let registration =
-            WorkerRegistration { worker: worker(), queues, definitions, lease: LEASE };
+        let (queues, services) = (vec![Queue::default_queue()], vec![definition.service()]);
+        let registration = WorkerRegistration { worker: worker(), queues, services, lease: LEASE };
         Ok(self.store.register_worker(registration).await?)
     }
 

@@ -24,7 +24,7 @@ pub enum CancelAnswer {
 }
 
 /// Cancels a run whose open tasks are all loaded.
-pub fn cancel(image: &mut RunImage<'_>) -> CancelAnswer {
+pub(super) fn cancel(image: &mut RunImage<'_>) -> CancelAnswer {
     match image.run.status {
         RunStatus::Running => {}
         RunStatus::Ending => return CancelAnswer::AlreadyEnding(ends_as(&image.run)),

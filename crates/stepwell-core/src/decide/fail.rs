@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use core::time::Duration;
 
 use super::{Notes, cancel};
 use crate::failure::{Failure, FailureKind};
@@ -10,6 +11,19 @@ use crate::run::{
     AttemptState, Because, EndedAttempt, EventKind, Phase, RetryPlan, RunFailure, RunImage,
     TaskState,
 };
+use crate::workflow::Definition;
+
+/// How long to wait before a task is tried again that failed after so many failures; `None` if
+/// this failure is final.
+pub(super) fn retry_delay(
+    definition: &Definition,
+    node: Node,
+    failure: &Failure,
+    failures: u32,
+    chance: u32,
+) -> Option<Duration> {
+    definition.retry(node).delay_after(failures + 1, failure.retry, chance)
+}
 
 /// An execution failed.
 pub(super) fn fail(
@@ -19,13 +33,13 @@ pub(super) fn fail(
     notes: Notes,
     chance: u32,
 ) {
-    let retry = image.definition.retry(node);
+    let definition = image.definition;
     let Some(task) = image.touch(node) else {
         return;
     };
+    let delay = retry_delay(definition, node, &failure, task.failures, chance);
     task.failures += 1;
     let failures = task.failures;
-    let delay = retry.delay_after(failures, failure.retry, chance);
     let now = image.now;
     let plan = delay.map(|delay| RetryPlan { count: failures, delay, due: now.after(delay) });
     let state = match failure.kind {

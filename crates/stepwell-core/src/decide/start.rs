@@ -38,11 +38,11 @@ pub fn start(definition: &Definition, now: Timestamp, seed: RunSeed) -> RunImage
         started_at: now,
         ended_at: None,
     };
-    let mut image = RunImage::new(definition, now, run, []);
-    for node in graph.nodes() {
+    let tasks = graph.nodes().map(|node| {
         let n_parents = u32::try_from(graph.parents(node).len()).unwrap_or(u32::MAX);
-        image.insert(pending(node, n_parents));
-    }
+        pending(node, n_parents)
+    });
+    let mut image = RunImage::fresh(definition, now, run, tasks);
     for node in graph.nodes().filter(|node| graph.parents(*node).is_empty()) {
         make_ready(&mut image, node);
     }
@@ -72,6 +72,7 @@ pub(super) fn make_ready(image: &mut RunImage<'_>, node: Node) {
             image.move_to(node, phase, Because::ParentsResolved);
         }
         NodeKind::Sleep => fall_asleep(image, node, Because::ParentsResolved),
+        NodeKind::Gone => debug_assert!(false, "a step that is gone has no task"),
     }
 }
 

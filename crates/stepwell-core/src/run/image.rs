@@ -4,13 +4,14 @@
 //! the rules change the image, and writes what [`Changes`] lists. Rules see no store, stores
 //! hold no rules.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{
     AttemptRow, AttemptState, Because, Claim, EventKind, EventRow, Phase, RetryPlan, RunRow,
-    TaskRow, TaskState, Tasks, is_allowed,
+    RunTimer, TaskRow, TaskState, Tasks, is_allowed,
 };
 use crate::failure::Failure;
 use crate::id::Node;
@@ -48,6 +49,35 @@ pub struct Changes {
     pub events: Vec<EventRow>,
     /// Whether the run ended.
     pub run_ended: bool,
+    /// What few decisions bring; the others pay a null pointer for it.
+    pub extras: Option<Box<Extras>>,
+}
+
+/// What few decisions bring.
+#[derive(Debug, Default)]
+pub struct Extras {
+    /// Tasks that were not there from the start: the run inserted them itself.
+    pub inserted: Vec<Node>,
+    /// The run's own timers that go.
+    pub run_timers_cleared: Vec<RunTimer>,
+}
+
+impl Changes {
+    /// Whether the run itself inserted this task just now.
+    #[must_use]
+    pub fn is_inserted(&self, node: Node) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.inserted.contains(&node))
+    }
+
+    /// Timers that go: of tasks that moved on, and of the run.
+    pub fn all_timers_cleared(&self) -> impl Iterator<Item = Node> {
+        let of_run = self.extras.iter().flat_map(|extras| &extras.run_timers_cleared);
+        self.timers_cleared.iter().copied().chain(of_run.map(|timer| timer.node()))
+    }
+
+    fn extras(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
+    }
 }
 
 /// A timer to set for a task; the store adds the span to its own time.
@@ -72,6 +102,19 @@ impl<'d> RunImage<'d> {
         Self { definition, now, run, tasks, changes: Changes::default() }
     }
 
+    /// An image of a run that starts, with all its tasks.
+    pub(crate) fn fresh(
+        definition: &'d Definition,
+        now: Timestamp,
+        run: RunRow,
+        tasks: impl IntoIterator<Item = TaskRow>,
+    ) -> Self {
+        let mut image = Self::new(definition, now, run, tasks);
+        image.changes.touched = image.tasks.iter().map(|task| task.node).collect();
+        image.run.n_open = u32::try_from(image.changes.touched.len()).unwrap_or(u32::MAX);
+        image
+    }
+
     /// The run as it stands.
     #[must_use]
     pub const fn run(&self) -> &RunRow {
@@ -90,15 +133,8 @@ impl<'d> RunImage<'d> {
     pub fn into_parts(self) -> (RunRow, Tasks, Changes) {
         let Self { run, tasks, mut changes, .. } = self;
         let phase = |node: &Node| tasks.get(*node).map(|task| &task.phase);
-        changes
-            .enqueued
-            .retain(|node| matches!(phase(node), Some(Phase::Queued { due: None, .. })));
-        changes.timers.retain(|timer| {
-            let waits = |phase: &Phase| {
-                matches!(phase, Phase::Queued { due: Some(_), .. } | Phase::Sleeping { .. })
-            };
-            phase(&timer.node).is_some_and(waits)
-        });
+        changes.enqueued.retain(|node| phase(node).is_some_and(Phase::in_queue));
+        changes.timers.retain(|timer| phase(&timer.node).and_then(Phase::due).is_some());
         (run, tasks, changes)
     }
 
@@ -117,8 +153,13 @@ impl<'d> RunImage<'d> {
     /// Adds a task that was not there from the start.
     pub(crate) fn insert(&mut self, task: TaskRow) {
         self.changes.touched.insert(task.node);
+        self.changes.extras().inserted.push(task.node);
         self.run.n_open += 1;
         self.tasks.insert(task);
+    }
+
+    pub(crate) fn clear_run_timer(&mut self, timer: RunTimer) {
+        self.changes.extras().run_timers_cleared.push(timer);
     }
 
     /// Moves a task to another phase and keeps the run's counters. Queue and timer rows that
@@ -132,21 +173,18 @@ impl<'d> RunImage<'d> {
         let (from, to) = (task.state(), phase.state());
         debug_assert!(is_allowed(from, to, because), "{from} -> {to} because {because:?}");
         let old = core::mem::replace(&mut task.phase, phase);
-        let enters = match task.phase {
-            Phase::Queued { due: None, .. } => true,
-            Phase::Queued { due: Some(due), .. } | Phase::Sleeping { until: due } => {
-                self.changes.timers.push(Timer { node, after: due.since(now) });
-                false
-            }
-            _ => false,
-        };
-        match old {
-            Phase::Queued { due: None, .. } => self.changes.dequeued.push(node),
-            Phase::Queued { due: Some(_), .. } | Phase::Sleeping { .. } => {
-                self.changes.timers_cleared.push(node);
-            }
-            Phase::Running(claim) => self.changes.claims_ended.push((node, claim)),
-            _ => {}
+        let (due, enters) = (task.phase.due(), task.phase.in_queue());
+        if let Some(due) = due {
+            self.changes.timers.push(Timer { node, after: due.since(now) });
+        }
+        if old.in_queue() {
+            self.changes.dequeued.push(node);
+        }
+        if old.due().is_some() {
+            self.changes.timers_cleared.push(node);
+        }
+        if let Phase::Running(claim) = old {
+            self.changes.claims_ended.push((node, claim));
         }
         if enters {
             self.changes.enqueued.push(node);

@@ -7,14 +7,16 @@ mod log;
 mod row;
 mod state;
 mod tasks;
+mod timer;
 mod transition;
 
 pub use event::{Event, EventKind, EventRow};
 pub use fold::{FoldError, fold};
 pub(crate) use image::EndedAttempt;
-pub use image::{Changes, RunImage, Timer};
+pub use image::{Changes, Extras, RunImage, Timer};
 pub use log::{RunLog, read_log};
 pub use row::{AttemptRow, Claim, Phase, RetryPlan, RunFailure, RunRow, TaskRow};
 pub use state::{AttemptState, RunStatus, TaskState};
 pub use tasks::Tasks;
+pub use timer::RunTimer;
 pub use transition::{Because, TRANSITIONS, Transition, is_allowed, mermaid};

@@ -176,6 +176,22 @@ impl Phase {
             Self::Skipped => TaskState::Skipped,
         }
     }
+
+    /// When a timer will move the task on, if one is set.
+    #[must_use]
+    pub const fn due(&self) -> Option<Timestamp> {
+        match self {
+            Self::Queued { due, .. } => *due,
+            Self::Sleeping { until } => Some(*until),
+            _ => None,
+        }
+    }
+
+    /// Whether the task stands where claims look: it is ready.
+    #[must_use]
+    pub const fn in_queue(&self) -> bool {
+        matches!(self, Self::Queued { due: None, .. })
+    }
 }
 
 impl TaskRow {

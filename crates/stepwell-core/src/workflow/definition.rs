@@ -1,6 +1,6 @@
 //! A definition: one structure of a workflow, with the policies in force.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -37,7 +37,7 @@ pub struct WorkflowPolicy {
     pub on_failure: bool,
     /// The step whose output is the run's.
     pub output: Option<OutputRule>,
-    /// One policy per node.
+    /// One policy per node number.
     pub steps: Vec<StepPolicy>,
 }
 
@@ -63,6 +63,13 @@ pub struct StepPolicy {
     pub sleep: Duration,
     /// The queue its tasks wait in.
     pub queue: Queue,
+    /// Whether its code blocks the thread it runs on. Its tasks stand in the queue like all others;
+    /// a line of their own would be an internal queue beside it.
+    #[serde(default)]
+    pub is_blocking: bool,
+    /// Names the step had in earlier structures: it keeps their number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
 }
 
 impl Default for StepPolicy {
@@ -73,6 +80,8 @@ impl Default for StepPolicy {
             heartbeat_timeout: None,
             sleep: Duration::ZERO,
             queue: Queue::default_queue(),
+            is_blocking: false,
+            aliases: Vec::new(),
         }
     }
 }
@@ -96,8 +105,28 @@ impl Definition {
             fail_fast: other.policy.fail_fast,
             on_failure: other.policy.on_failure,
             output,
-            steps: self.graph.nodes().map(policy).collect(),
+            steps: (0_u32..).map(Node).take(self.graph.n_numbers()).map(policy).collect(),
         }
+    }
+
+    /// The same definition under other node numbers.
+    pub(super) fn renumbered(
+        &self,
+        n_numbers: usize,
+        number_of: &BTreeMap<Node, Node>,
+        gone: &BTreeMap<Node, String>,
+    ) -> Self {
+        let graph = self.graph.renumbered(n_numbers, number_of, gone);
+        let mut steps = Vec::new();
+        steps.resize_with(n_numbers, StepPolicy::default);
+        for (node, number) in number_of {
+            steps[number.index()] = self.step_policy(*node).cloned().unwrap_or_default();
+        }
+        let output = self.policy.output.and_then(|rule| {
+            Some(OutputRule { node: *number_of.get(&rule.node)?, required: rule.required })
+        });
+        let policy = WorkflowPolicy { output, steps, ..self.policy.clone() };
+        Self { graph, policy, ..self.clone() }
     }
 
     /// The queues that the first tasks of a run wait in.
@@ -141,7 +170,8 @@ impl Definition {
     /// does, since whoever serves the workflow serves that queue.
     #[must_use]
     pub fn queue(&self, node: Node) -> Queue {
-        let policy = self.step_policy(node).or(self.policy.steps.first());
+        let first = || self.graph.nodes().next().and_then(|first| self.step_policy(first));
+        let policy = self.step_policy(node).or_else(first);
         policy.map_or_else(Queue::default_queue, |policy| policy.queue.clone())
     }
 }

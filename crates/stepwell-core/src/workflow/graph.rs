@@ -21,6 +21,9 @@ pub enum NodeKind {
     Sleep,
     /// A worker evaluates its conditions, then a timer completes it.
     ConditionalSleep,
+    /// Nothing: an earlier structure of the workflow had a step of this number, this one has not.
+    /// The number stays taken, so that it never means another step.
+    Gone,
 }
 
 /// One end of a dependency, seen from the other end.
@@ -43,7 +46,8 @@ pub struct GraphNode {
     pub parents: Vec<Edge>,
 }
 
-/// The graph of a workflow. Nodes are numbered from 0.
+/// The graph of a workflow. Nodes are numbered from 0; numbers of steps that are gone are left
+/// out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Graph {
     names: Vec<String>,
@@ -102,12 +106,19 @@ impl Graph {
     /// How many nodes there are.
     #[must_use]
     pub fn n_nodes(&self) -> usize {
+        self.nodes().count()
+    }
+
+    /// How many numbers are taken, those of steps that are gone included.
+    #[must_use]
+    pub fn n_numbers(&self) -> usize {
         self.names.len()
     }
 
     /// All nodes, in order of their numbers.
-    pub fn nodes(&self) -> impl Iterator<Item = Node> + use<> {
-        (0..u32::try_from(self.names.len()).unwrap_or(u32::MAX)).map(Node)
+    pub fn nodes(&self) -> impl Iterator<Item = Node> + Clone {
+        let live = (0_u32..).map(Node).zip(&self.kinds);
+        live.filter(|(_, kind)| **kind != NodeKind::Gone).map(|(node, _)| node)
     }
 
     /// A node's name; `None` for a node the graph does not have.
@@ -119,14 +130,42 @@ impl Graph {
     /// The node of this name. Looks through all names, so it is not for the hot path.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Node> {
-        let ix = self.names.iter().position(|known| known == name)?;
-        u32::try_from(ix).ok().map(Node)
+        self.nodes().find(|node| self.name(*node) == Some(name))
     }
 
     /// All nodes by name, to look up many.
     #[must_use]
     pub fn by_name(&self) -> BTreeMap<&str, Node> {
-        self.names.iter().map(String::as_str).zip(self.nodes()).collect()
+        self.nodes().filter_map(|node| Some((self.name(node)?, node))).collect()
+    }
+
+    /// The same structure under other numbers: `number_of` gives each node its new one. Numbers
+    /// up to `n_numbers` that no node gets are gone.
+    #[must_use]
+    pub(super) fn renumbered(
+        &self,
+        n_numbers: usize,
+        number_of: &BTreeMap<Node, Node>,
+        gone: &BTreeMap<Node, String>,
+    ) -> Self {
+        let blank = |ix: u32| GraphNode {
+            name: gone.get(&Node(ix)).cloned().unwrap_or_default(),
+            kind: NodeKind::Gone,
+            parents: Vec::new(),
+        };
+        let n_numbers = u32::try_from(n_numbers).unwrap_or(u32::MAX);
+        let mut nodes: Vec<GraphNode> = (0..n_numbers).map(blank).collect();
+        for node in self.nodes() {
+            let parents = self.parents(node).iter();
+            nodes[number_of[&node].index()] = GraphNode {
+                name: self.name(node).unwrap_or_default().into(),
+                kind: self.kind(node),
+                parents: parents
+                    .map(|edge| Edge { node: number_of[&edge.node], ..*edge })
+                    .collect(),
+            };
+        }
+        Self::new(nodes)
     }
 
     /// What a node does; tasks the engine inserts count as steps.

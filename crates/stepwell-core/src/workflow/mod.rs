@@ -9,6 +9,7 @@ mod definition;
 mod draft;
 mod error;
 mod graph;
+mod registration;
 mod signature;
 mod validate;
 
@@ -17,6 +18,7 @@ pub use definition::{Definition, OutputRule, StepPolicy, WorkflowPolicy};
 pub use draft::{Draft, DraftStep, ParentRef, Placement, workflow_hash};
 pub use error::DefinitionError;
 pub use graph::{Edge, Graph, GraphNode, NodeKind};
+pub use registration::{KnownVersion, Registration, VersionConflict, register};
 pub use signature::Signature;
 
 /// The name under which a workflow's failure handler appears among the tasks of a run.

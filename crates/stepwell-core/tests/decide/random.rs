@@ -1,7 +1,7 @@
 //! Random workflows with random happenings: whatever comes, the invariants hold and runs end.
 
 use proptest::prelude::*;
-use stepwell_core::decide::Happening;
+use stepwell_core::decide::TaskHappening;
 use stepwell_core::id::Node;
 use stepwell_core::workflow::{Definition, NodeKind};
 
@@ -51,7 +51,7 @@ fn pick(nodes: &[Node], choice: u32) -> Option<Node> {
 }
 
 /// Something that may happen to a claimed task, mostly good.
-fn outcome(story: &Story, node: Node, choice: u32) -> (Node, Happening) {
+fn outcome(story: &Story, node: Node, choice: u32) -> (Node, TaskHappening) {
     let verb = match choice % 16 {
         0 | 1 => "fail",
         2 => "fail!",
@@ -65,7 +65,7 @@ fn outcome(story: &Story, node: Node, choice: u32) -> (Node, Happening) {
     (node, text::happening(verb))
 }
 
-fn good_outcome(story: &Story, node: Node) -> Happening {
+fn good_outcome(story: &Story, node: Node) -> TaskHappening {
     match story.definition.graph.kind(node) {
         NodeKind::ConditionalSleep => text::happening("nap"),
         _ => text::happening("done"),
@@ -105,7 +105,7 @@ fn happen(story: &mut Story, choice: u32) {
 
 fn fire(story: &mut Story, node: Node) {
     story.now = story.now.max(story.timers[&node]);
-    story.happen(vec![(node, Happening::TimerFired)]);
+    story.happen(vec![(node, TaskHappening::TimerFired)]);
 }
 
 /// Lets everything go well from here on, until nothing is left to do.

@@ -1,8 +1,10 @@
 //! Failed attempts are tried again, by policy or by advice, and never before they are due.
 
-use stepwell_core::run::AttemptState;
+use stepwell_core::decide::{Happening, TaskHappening, Verdict, affected, decide};
+use stepwell_core::id::Node;
+use stepwell_core::run::{AttemptState, RunImage};
 
-use crate::story::{Story, check, check_log};
+use crate::story::{Story, check, check_log, text};
 
 #[test]
 fn a_retry_waits_with_a_timer_and_enters_the_queue_when_due() {
@@ -103,4 +105,34 @@ fn the_log_tells_count_delay_due_time_and_error_of_each_retry() {
          8 a FAILED #3 boom
          9 run RUN_ENDED FAILED",
     );
+}
+
+#[test]
+fn a_failure_that_will_be_retried_touches_its_own_task_only() {
+    let definition = text::workflow("a *1; b < a; c < b");
+    let failed = |failures| {
+        let happening = match text::happening("fail") {
+            TaskHappening::Failed { failure, notes, chance, .. } => {
+                TaskHappening::Failed { failure, notes, chance, failures }
+            }
+            other => other,
+        };
+        affected(&definition, [&Happening::Task(Node(0), happening)])
+    };
+    assert_eq!(failed(0).tasks, [Node(0)].into());
+    assert!(!failed(0).may_touch_queued);
+    assert_eq!(failed(1).tasks, [Node(0), Node(1), Node(2)].into());
+    assert!(failed(1).may_touch_queued);
+}
+
+#[test]
+fn a_failure_whose_count_is_not_that_of_its_task_is_not_decided() {
+    let story = Story::play("a *1; b < a", "fail a; +1s; fire a; claim a");
+    let tasks = story.tasks.values().cloned();
+    let mut image = RunImage::new(&story.definition, story.now, story.run.clone(), tasks);
+    let verdict = decide(&mut image, Happening::Task(Node(0), text::happening("fail")));
+    assert_eq!(verdict, Verdict::WrongGuess);
+    let (run, _, changes) = image.into_parts();
+    assert_eq!(run, story.run);
+    assert!(changes.touched.is_empty());
 }

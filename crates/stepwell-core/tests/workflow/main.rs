@@ -3,6 +3,7 @@
 mod chain;
 mod graph;
 mod refuse;
+mod registration;
 mod signature;
 
 use stepwell_core::id::Node;

@@ -37,6 +37,8 @@ fn policies_do_not_count() {
         heartbeat_timeout: Some(Duration::from_secs(1)),
         sleep: Duration::from_secs(1),
         queue: Queue::new("other").expect("a good name"),
+        is_blocking: true,
+        aliases: vec!["former".into()],
     };
     let a = DraftStep { policy, ..step("a", &[]) };
     let draft = Draft {

@@ -122,6 +122,6 @@ where
         F: Fn(Ctx<I, S>) -> Result<O> + Send + Sync + 'static,
     {
         let function = unbound_blocking(no_args, move |ctx, ()| closure(ctx));
-        self.declared.add(self.workflow, NodeKind::Step, function)
+        self.declared.blocking().add(self.workflow, NodeKind::Step, function)
     }
 }

@@ -10,7 +10,7 @@ use stepwell_core::code::Code;
 use stepwell_core::decide::CancelAnswer;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::run::{RunLog, RunStatus, read_log};
-use stepwell_core::workflow::workflow_hash;
+use stepwell_core::workflow::{NodeKind, workflow_hash};
 
 use super::engine::Inner;
 use super::step_ref::{Kind, StepRef};
@@ -246,12 +246,16 @@ impl<O> Run<O> {
         self.inner.check_open()?;
         let outputs = self.inner.parts.store.outputs(self.key).await?;
         let codec = self.inner.parts.codec.as_ref();
+        // A sleep completes as well, but gives nothing.
+        let is_step = |(node, _): &(Node, Payload)| {
+            self.definition.definition.graph.kind(*node) == NodeKind::Step
+        };
         let read = |(node, payload): (Node, Payload)| {
             let name = self.step_name(node).to_owned();
             let value = decode(codec, &name, &payload)?;
             Ok((name, value))
         };
-        outputs.into_iter().map(read).collect()
+        outputs.into_iter().filter(is_step).map(read).collect()
     }
 
     /// How every task of the run stands.

@@ -43,6 +43,12 @@ impl StepDeclaration {
         Self { name: name.to_owned(), placement, policy, queue_given, skip_if }
     }
 
+    /// The step's code blocks its thread.
+    pub(super) fn blocking(mut self) -> Self {
+        self.policy.is_blocking = true;
+        self
+    }
+
     /// Adds the step to its workflow and gives its handle.
     pub(super) fn add<I, S, T, K>(
         mut self,
@@ -159,7 +165,7 @@ where
         F: Fn(Ctx<I, S>) -> Result<O> + Send + Sync + 'static,
     {
         let function = unbound_blocking(no_args, move |ctx, ()| closure(ctx));
-        self.declared.add(self.workflow, NodeKind::Step, function)
+        self.declared.blocking().add(self.workflow, NodeKind::Step, function)
     }
 }
 
@@ -189,6 +195,6 @@ where
         F: Fn(Ctx<I, S>, P::Args) -> Result<O> + Send + Sync + 'static,
     {
         let function = unbound_blocking(parent_args::<P>, closure);
-        self.declared.add(self.workflow, NodeKind::Step, function)
+        self.declared.blocking().add(self.workflow, NodeKind::Step, function)
     }
 }

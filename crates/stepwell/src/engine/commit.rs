@@ -130,7 +130,8 @@ async fn commit_all(
 pub(crate) fn refused_outcome(parts: &Parts, error: &StoreError) -> Outcome {
     let failure =
         Failure::new(FailureKind::Payload, "", &error.to_string()).with_retry(RetryAdvice::Never);
-    Outcome::Failed { failure, notes: Notes::new(), chance: parts.chance() }
+    // It is final whatever happened before, so the count does not matter.
+    Outcome::Failed { failure, notes: Notes::new(), chance: parts.chance(), failures: 0 }
 }
 
 /// Tells callers and the worker how commits went.

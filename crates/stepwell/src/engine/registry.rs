@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use stepwell_core::failure::Failure;
-use stepwell_core::id::{DefinitionId, Node};
+use stepwell_core::id::{DefinitionId, Node, ServiceId};
 use stepwell_core::workflow::{Definition, StepPolicy};
 
 use super::TaskArgs;
@@ -65,7 +65,7 @@ impl RegisteredWorkflow {
             .filter_map(|node| by_name.get(declared.graph.name(node)?).copied())
             .collect();
         drop(by_name);
-        let mut declared_of = vec![None; stored.definition.graph.nodes().count()];
+        let mut declared_of = vec![None; stored.definition.graph.n_numbers()];
         for (stored, declared) in stored_of.iter().zip(declared.graph.nodes()) {
             declared_of[stored.index()] = Some(declared);
         }
@@ -136,9 +136,10 @@ impl Registry {
         self.0.values().find(|known| known.declared.workflow == workflow).cloned()
     }
 
-    pub(crate) fn ids(&self) -> Vec<DefinitionId> {
-        let mut ids: Vec<DefinitionId> = self.0.keys().copied().collect();
-        ids.sort_unstable();
-        ids
+    /// The services whose code this engine has.
+    pub(crate) fn services(&self) -> Vec<ServiceId> {
+        let mut services: Vec<ServiceId> = self.0.keys().map(|id| id.service()).collect();
+        services.sort_unstable();
+        services
     }
 }

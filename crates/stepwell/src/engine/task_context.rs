@@ -22,6 +22,8 @@ pub(crate) struct TaskContext {
     pub(crate) run_id: RunId,
     pub(crate) tenant: Tenant,
     pub(crate) attempt: u32,
+    /// How many attempts failed before.
+    pub(crate) failures: u32,
     pub(crate) stop: Stop,
     /// The store's time of the claim, and this process's clock at that moment.
     claimed_at: Timestamp,
@@ -47,6 +49,7 @@ pub(crate) struct TaskNames {
     pub(crate) run_id: RunId,
     pub(crate) tenant: Tenant,
     pub(crate) attempt: u32,
+    pub(crate) failures: u32,
 }
 
 impl TaskContext {
@@ -65,6 +68,7 @@ impl TaskContext {
             run_id: names.run_id,
             tenant: names.tenant,
             attempt: names.attempt,
+            failures: names.failures,
             stop,
             claimed_at,
             claimed_when,

@@ -12,7 +12,7 @@ use super::{Payload, StoreError, StoredDefinition};
 /// A worker asks for work.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
-    /// Who asks. Its registration says which queues and definitions it serves.
+    /// Who asks. Its registration says which queues and services it serves.
     pub worker: WorkerId,
     /// Most tasks to hand out.
     pub tasks_max: usize,
@@ -67,6 +67,8 @@ pub struct ClaimedTask {
     pub definition: Arc<StoredDefinition>,
     /// The number of this attempt.
     pub attempt: u32,
+    /// How many of its attempts have failed.
+    pub failures: u32,
     /// Whether one more loss would end it.
     pub is_suspect: bool,
     /// What it is executed with, if the store had that at hand; else [`Claims::inputs`] tells.

@@ -1,9 +1,10 @@
 //! Committing what became of attempts.
 
 use async_trait::async_trait;
-use stepwell_core::decide::{CancelAnswer, Notes};
+use stepwell_core::decide::{CancelAnswer, Notes, TaskHappening};
 use stepwell_core::failure::Failure;
 use stepwell_core::id::RunKey;
+use stepwell_core::run::AttemptState;
 
 use super::{ClaimRef, ClaimRequest, HandedOver, Payload, StoreError};
 
@@ -34,6 +35,8 @@ pub enum Outcome {
         notes: Notes,
         /// A uniformly random number for the jitter of a retry.
         chance: u32,
+        /// How many attempts had failed before, as the claim told.
+        failures: u32,
     },
     /// Its own condition says that it is not executed.
     Skipped,
@@ -43,6 +46,25 @@ pub enum Outcome {
     Released,
 }
 
+impl Outcome {
+    /// What happened to the task, and the output that has to be stored. An empty output is what
+    /// is read where there is none, so it is not stored.
+    pub(crate) fn split(self) -> (TaskHappening, Option<Payload>) {
+        match self {
+            Self::Completed { output, notes } => {
+                let output = Some(output).filter(|output| !output.codec.is_empty());
+                (TaskHappening::Completed { notes }, output)
+            }
+            Self::Failed { failure, notes, chance, failures } => {
+                (TaskHappening::Failed { failure, notes, chance, failures }, None)
+            }
+            Self::Skipped => (TaskHappening::Skipped, None),
+            Self::Slept => (TaskHappening::Slept, None),
+            Self::Released => (TaskHappening::Released, None),
+        }
+    }
+}
+
 /// Whether an outcome took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitAnswer {
@@ -50,6 +72,18 @@ pub enum CommitAnswer {
     Accepted,
     /// The claim no longer held the task; nothing was changed.
     NotMine,
+}
+
+impl CommitAnswer {
+    /// The answer to an outcome whose claim no longer holds its task, by how the attempt under
+    /// that token ended. The reply to an earlier commit may have been lost: then its attempt is
+    /// there, ended by its own worker.
+    pub(crate) const fn of_earlier(attempt: Option<AttemptState>) -> Self {
+        match attempt {
+            None | Some(AttemptState::Cancelled | AttemptState::Lost) => Self::NotMine,
+            Some(_) => Self::Accepted,
+        }
+    }
 }
 
 /// What became of a commit.

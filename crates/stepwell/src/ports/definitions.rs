@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stepwell_core::id::DefinitionId;
-use stepwell_core::workflow::Definition;
+use stepwell_core::id::{DefinitionId, ServiceId};
+use stepwell_core::workflow::{Definition, KnownVersion};
 
 use super::StoreError;
 
@@ -15,9 +15,22 @@ pub struct StoredDefinition {
     pub id: DefinitionId,
     /// The workflow's version: the author's, or the store's count of structures.
     pub version: u32,
-    /// Structure and policies. Node numbers are those of the stored graph, which another program
-    /// may have declared in another order.
+    /// Structure and policies. Node numbers are those of the workflow; a program may have declared
+    /// its steps in another order.
     pub definition: Definition,
+}
+
+impl StoredDefinition {
+    /// The service whose code its tasks need: that of this version of the workflow.
+    #[must_use]
+    pub const fn service(&self) -> ServiceId {
+        self.id.service()
+    }
+
+    /// As the rule of registration sees it.
+    pub(crate) const fn known(&self) -> KnownVersion<'_> {
+        KnownVersion { version: self.version, definition: &self.definition }
+    }
 }
 
 /// Keeps definitions.
@@ -25,10 +38,12 @@ pub struct StoredDefinition {
 pub trait Definitions {
     /// Stores a definition once per workflow and signature and gives the stored one. A known
     /// signature takes over the given policies, matched by step name, at once for all its runs.
-    /// A new signature gets the author's version, or the workflow's next number.
+    /// A new signature gets the author's version, or the workflow's next number; a known one takes
+    /// a greater version of the author's. Steps keep their numbers by name or alias, new ones get
+    /// the next, and numbers of those that vanished are not given again.
     ///
     /// Refused with `SW0023`, and nothing changed, if the author's version is already that of
-    /// another structure.
+    /// another structure, or smaller than that of this one.
     async fn register(&self, definition: &Definition) -> Result<Arc<StoredDefinition>, StoreError>;
 
     /// The definition with this number.

@@ -1,8 +1,8 @@
 //! Errors of stores, by who must act.
 
 use stepwell_core::code::Code;
-use stepwell_core::fair::FairError;
-use stepwell_core::workflow::Definition;
+use stepwell_core::queue::FairError;
+use stepwell_core::workflow::{Definition, VersionConflict};
 
 /// Why a store did not do what it was asked.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -37,16 +37,14 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The author's version of a definition is that of another structure, or its structure has
-    /// another version.
-    pub(crate) fn version_conflict(definition: &Definition, stored: u32) -> Self {
+    /// The author's version of a definition is that of another structure, or older than its own.
+    pub(crate) fn version_conflict(definition: &Definition, conflict: VersionConflict) -> Self {
         Self::Refused {
             code: Code::VersionConflict,
             message: format!(
-                "workflow {:?}: version {} was asked for, the store knows version {stored} with \
-                 another structure or number; give a new structure a new version",
+                "workflow {:?}: {conflict} with another structure or a greater number; give a new \
+                 structure a new version",
                 definition.workflow,
-                definition.version.unwrap_or(stored),
             ),
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use stepwell_core::fair::OrderKey;
 use stepwell_core::id::{Node, Queue, RunKey, Tenant, WorkerId};
+use stepwell_core::queue::OrderKey;
 use stepwell_core::run::RunLog;
 use stepwell_core::run::TaskRow;
 use stepwell_core::time::Timestamp;

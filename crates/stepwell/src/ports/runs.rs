@@ -37,6 +37,17 @@ pub struct RunPage {
     pub next: Option<RunKey>,
 }
 
+impl RunPage {
+    /// A page of at most `rows_max` runs. The store read one more if there was one, which tells
+    /// that a further page follows.
+    pub(crate) fn cut(mut found: Vec<RunView>, rows_max: usize) -> Self {
+        let is_last = found.len() <= rows_max;
+        found.truncate(rows_max);
+        let next = found.last().filter(|_| !is_last).map(|run| run.row.key);
+        Self { runs: found, next }
+    }
+}
+
 /// Reads runs.
 #[async_trait]
 pub trait Runs {
@@ -53,7 +64,7 @@ pub trait Runs {
     /// has the empty payload. `None` for a task that is not completed.
     async fn output(&self, run: RunKey, node: Node) -> Result<Option<Payload>, StoreError>;
 
-    /// All outputs of a run, by node, without the empty ones.
+    /// What [`output`](Self::output) gives of every completed task, by node.
     async fn outputs(&self, run: RunKey) -> Result<Vec<(Node, Payload)>, StoreError>;
 
     /// Everything the log of a run is read from, in one snapshot.

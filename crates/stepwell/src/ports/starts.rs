@@ -40,7 +40,7 @@ pub struct Started {
 
 /// A run that is stored under the id of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KnownRun<'a> {
+pub(crate) struct ExistingRun<'a> {
     pub(crate) key: RunKey,
     pub(crate) workflow: &'a str,
     pub(crate) input_digest: &'a [u8; 32],
@@ -48,24 +48,24 @@ pub(crate) struct KnownRun<'a> {
 
 impl StartRequest {
     /// The id was used before: is this the same start again, or another one?
-    pub(crate) fn meets(
+    pub(crate) fn compare_with(
         &self,
         workflow: &str,
-        known: KnownRun<'_>,
+        existing: ExistingRun<'_>,
     ) -> Result<StartAnswer, StoreError> {
         let (tenant, id) = (self.seed.tenant.as_str(), self.seed.id.as_str());
         let refuse = |why: String| StoreError::Refused {
             code: Code::RunIdConflict,
             message: format!("run {id:?} of tenant {tenant:?} {why}"),
         };
-        if known.workflow != workflow {
-            let other = known.workflow;
+        if existing.workflow != workflow {
+            let other = existing.workflow;
             return Err(refuse(format!("exists as a run of workflow {other:?}, not {workflow:?}")));
         }
-        if *known.input_digest != self.input_digest {
+        if *existing.input_digest != self.input_digest {
             return Err(refuse("was started before with another input".into()));
         }
-        Ok(StartAnswer::AlreadyStarted(known.key))
+        Ok(StartAnswer::AlreadyStarted(existing.key))
     }
 }
 

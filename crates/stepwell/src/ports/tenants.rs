@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use stepwell_core::code::Code;
-use stepwell_core::fair::Group;
 use stepwell_core::id::Tenant;
 use stepwell_core::limits::WEIGHT_MAX;
+use stepwell_core::queue::TenantNo;
 
 use super::StoreError;
 
@@ -39,11 +39,23 @@ impl TenantSettings {
     }
 }
 
+impl TenantSettings {
+    /// What holds for a tenant: its own settings, or the defaults.
+    pub(crate) fn in_force(own: Option<Self>, defaults: Self) -> Self {
+        own.unwrap_or(defaults)
+    }
+
+    /// How many more tasks may be ready or running; `None` without a limit.
+    pub(crate) fn room_left(self, n_admitted: u64) -> Option<u64> {
+        self.tasks_max.map(|limit| u64::from(limit).saturating_sub(n_admitted))
+    }
+}
+
 /// A tenant and its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantView {
     /// Its number.
-    pub group: Group,
+    pub tenant_no: TenantNo,
     /// The settings in force.
     pub settings: TenantSettings,
     /// Its tasks in queues.

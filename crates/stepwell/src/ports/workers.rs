@@ -1,9 +1,10 @@
 //! Workers: who is alive, what they serve, and what becomes of the work of the dead.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stepwell_core::id::{DefinitionId, Epoch, Queue, WorkerId};
+use stepwell_core::id::{Epoch, Queue, ServiceId, WorkerId};
 
 use super::{ClaimRef, StoreError};
 
@@ -14,8 +15,8 @@ pub struct WorkerRegistration {
     pub worker: WorkerId,
     /// The queues it serves.
     pub queues: Vec<Queue>,
-    /// The definitions whose code it has.
-    pub definitions: Vec<DefinitionId>,
+    /// The services whose code it has.
+    pub services: Vec<ServiceId>,
     /// How long it may be silent before it counts as dead.
     pub lease: Duration,
 }
@@ -33,6 +34,17 @@ pub enum HeartbeatAnswer {
     },
     /// The worker was taken for dead. It drops its claims and registers anew.
     Dead,
+}
+
+impl HeartbeatAnswer {
+    /// The answer to a live worker that named these claims and holds those.
+    pub(crate) fn compare(held: &BTreeSet<ClaimRef>, named: &[ClaimRef]) -> Self {
+        let known: BTreeSet<&ClaimRef> = named.iter().collect();
+        Self::Alive {
+            lost: named.iter().filter(|claim| !held.contains(claim)).copied().collect(),
+            unknown: held.iter().filter(|claim| !known.contains(claim)).copied().collect(),
+        }
+    }
 }
 
 /// How the leader treats silent workers.

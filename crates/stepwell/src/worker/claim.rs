@@ -213,6 +213,7 @@ impl Worker {
             run_id: task.run_id,
             tenant: task.tenant,
             attempt: task.attempt,
+            failures: task.failures,
         };
         let context = TaskContext::new(Arc::clone(&self.parts), workflow, names, stop, now);
         let context = Arc::new(context);

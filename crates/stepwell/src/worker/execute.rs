@@ -128,7 +128,8 @@ impl Worker {
                 AttemptEnd::With(Outcome::Released)
             }
             Some(Err(failure)) => {
-                AttemptEnd::With(Outcome::Failed { failure, notes, chance: self.parts.chance() })
+                let (chance, failures) = (self.parts.chance(), context.failures);
+                AttemptEnd::With(Outcome::Failed { failure, notes, chance, failures })
             }
             None if context.stop.hands_back() => AttemptEnd::With(Outcome::Released),
             None => AttemptEnd::ClaimLost,

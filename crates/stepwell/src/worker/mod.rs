@@ -65,7 +65,7 @@ impl Worker {
         let registration = WorkerRegistration {
             worker: self.parts.worker.clone(),
             queues: self.parts.config.queues.clone(),
-            definitions: self.registry.ids(),
+            services: self.registry.services(),
             lease: self.parts.config.lease,
         };
         Ok(self.parts.store.register_worker(registration).await?)

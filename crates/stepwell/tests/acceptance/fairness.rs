@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
-use stepwell::core::fair::BLOCK_LENGTH;
+use stepwell::core::queue::BLOCK_LENGTH;
 use stepwell::ports::{Inspection, TaskPlace};
 use stepwell::testing::TestEngine;
 use stepwell::{Code, NewRun, TenantSettings, TenantView, Workflow, WorkflowRef};
@@ -140,7 +140,7 @@ fn order_keys_follow_the_block_formula() {
         })
         .collect();
     keys.sort_unstable();
-    let group = |tenant| u64::from(line.test.tenant(tenant).unwrap().unwrap().group.0);
+    let group = |tenant| u64::from(line.test.tenant(tenant).unwrap().unwrap().tenant_no.0);
     let (b, c) = (group("b"), group("c"));
     let expected: Vec<u64> =
         (0..3).flat_map(|block| [b + BLOCK_LENGTH * block, c + BLOCK_LENGTH * block]).collect();

@@ -13,6 +13,16 @@ pub(crate) enum Theme {
     Tenants,
     Workers,
     Batches,
+    /// Starts and commits carry offers of free slots.
+    Offers,
+}
+
+impl Theme {
+    /// Whether the order within queues is left open: what becomes ready in one transaction over
+    /// many runs has none, and a store need not count a hand-over as a turn of its tenant.
+    pub(crate) fn leaves_order_open(self) -> bool {
+        matches!(self, Self::Batches | Self::Offers)
+    }
 }
 
 /// One call of a store.
@@ -152,11 +162,11 @@ pub(crate) fn sequences(theme: Theme) -> impl Strategy<Value = Vec<Command>> {
 }
 
 fn commands(theme: Theme) -> BoxedStrategy<Command> {
-    use Theme::{Batches, Outcomes, Tenants, Workers};
+    use Theme::{Outcomes, Tenants, Workers};
     let weight = |common: u32, lift: Theme, more: u32| if theme == lift { more } else { common };
     // Limits make the order count, which large batches leave open.
     let settings = weight(2, Tenants, 8);
-    let tenants = if theme == Batches {
+    let tenants = if theme.leaves_order_open() {
         Just(Command::Pass { millis: 1 }).boxed()
     } else {
         tenants().boxed()
@@ -192,7 +202,7 @@ fn starts(theme: Theme) -> impl Strategy<Value = Command> {
     let run = (0..3_u8, any::<u8>(), id, 0..2_u8, prop::bool::weighted(0.1));
     let run =
         run.prop_map(|(tenant, flow, id, input, early)| NewRun { tenant, flow, id, input, early });
-    let n_max = if theme == Theme::Batches { 12 } else { 4 };
+    let n_max = if theme.leaves_order_open() { 12 } else { 4 };
     vec(run, 1..=n_max).prop_map(|runs| Command::Start { runs })
 }
 
@@ -204,7 +214,7 @@ fn hires() -> impl Strategy<Value = Command> {
 }
 
 fn claims(theme: Theme) -> impl Strategy<Value = Command> {
-    let tasks_max = if theme == Theme::Batches { 255..=255_u8 } else { 0..=6 };
+    let tasks_max = if theme.leaves_order_open() { 255..=255_u8 } else { 0..=6 };
     (0..3_u8, tasks_max, prop::bool::weighted(0.8)).prop_map(|(worker, tasks_max, suspect)| {
         // The first worker is the one that is there in most sequences.
         Command::Claim { worker: worker.saturating_sub(1), tasks_max, suspect }
@@ -226,7 +236,7 @@ fn commits(theme: Theme) -> impl Strategy<Value = Command> {
         1 => Just(End::Skipped),
         1 => Just(End::Released),
     ];
-    let n_max = if theme == Theme::Batches { 12 } else { 3 };
+    let n_max = if theme.leaves_order_open() { 12 } else { 3 };
     vec((picks(), end), 1..=n_max).prop_map(|items| Command::Commit { items })
 }
 
@@ -241,12 +251,12 @@ fn leads() -> impl Strategy<Value = Command> {
 }
 
 fn fires(theme: Theme) -> impl Strategy<Value = Command> {
-    let timers_max = if theme == Theme::Batches { 255..=255_u8 } else { 0..=1 };
+    let timers_max = if theme.leaves_order_open() { 255..=255_u8 } else { 0..=1 };
     (0..3_u8, timers_max).prop_map(|(epoch, timers_max)| Command::Fire { epoch, timers_max })
 }
 
 fn reaps(theme: Theme) -> impl Strategy<Value = Command> {
-    let workers_max = if theme == Theme::Batches { 255..=255_u8 } else { 0..=2 };
+    let workers_max = if theme.leaves_order_open() { 255..=255_u8 } else { 0..=2 };
     (0..3_u8, workers_max).prop_map(|(epoch, workers_max)| Command::Reap { epoch, workers_max })
 }
 

@@ -4,7 +4,7 @@ use stepwell::RunStatus;
 use stepwell::core::id::{RunId, RunKey};
 use stepwell::ports::{RunFilter, RunView, StoreError};
 
-use super::command::{Look, Theme};
+use super::command::Look;
 use super::player::{Player, nth, tenant};
 use super::words::bytes;
 
@@ -94,7 +94,7 @@ impl Player {
     pub(crate) async fn dump(&mut self) -> String {
         let dump: Result<_, StoreError> = self.store.dump().await;
         match dump {
-            Ok(dump) => self.words.dump(&dump, self.theme != Theme::Batches),
+            Ok(dump) => self.words.dump(&dump, !self.theme.leaves_order_open()),
             Err(error) => format!("{error:?}"),
         }
     }

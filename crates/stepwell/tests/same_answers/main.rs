@@ -47,6 +47,13 @@ fn large_batches_get_the_same_answers() {
     play(Theme::Batches, 25);
 }
 
+/// What a worker is handed over plus what it claims next is the same on all stores; which of the
+/// two it is may differ, and so may positions.
+#[test]
+fn offers_of_free_slots_get_the_same_answers() {
+    play(Theme::Offers, 25);
+}
+
 /// Plays so many random sequences, unless `PROPTEST_CASES` asks for more or fewer.
 fn play(theme: Theme, n_cases: u32) {
     let asked = Config::default();

@@ -10,8 +10,9 @@ use stepwell::core::failure::{Failure, RetryAdvice};
 use stepwell::core::id::{DefinitionId, Epoch, Node, Queue, RunId, RunKey, Tenant, WorkerId};
 use stepwell::core::workflow::NodeKind;
 use stepwell::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, CommitItem, DynStore, Lead, Outcome, ReapRequest,
-    StartAnswer, StartRequest, StoredDefinition, TenantSettings, WorkerRegistration,
+    ClaimAnswer, ClaimRef, ClaimRequest, CommitItem, Committed, DynStore, HandedOver, Lead,
+    Outcome, ReapRequest, StartRequest, Started, StoreError, StoredDefinition, TenantSettings,
+    WorkerRegistration,
 };
 use stepwell::testing::conformance::world::{self, payload};
 
@@ -41,6 +42,7 @@ pub(crate) struct Player {
 pub(crate) struct Held {
     pub(crate) claim: ClaimRef,
     kind: NodeKind,
+    failures: u32,
     is_settled: bool,
 }
 
@@ -68,7 +70,7 @@ impl Player {
             claims: Vec::new(),
             epochs: Vec::new(),
             n_claims: 0,
-            words: Words::default(),
+            words: Words::new(theme == Theme::Offers),
         }
     }
 
@@ -132,18 +134,24 @@ impl Player {
             self.requests.push(request.clone());
             requests.push(request);
         }
-        let answers = self.store.start(requests).await;
-        self.starts(answers)
+        self.start_all(requests).await
+    }
+
+    async fn start_all(&mut self, requests: Vec<StartRequest>) -> String {
+        let offer = self.offer();
+        let offered = offer.is_some();
+        match self.store.start_and_claim(requests, offer).await {
+            Ok(Started { answers, handed_over }) => {
+                let handed_over = self.handed_over(offered, handed_over).await;
+                format!("{answers:?} {handed_over}")
+            }
+            Err(error) => format!("{error:?}"),
+        }
     }
 
     async fn start_again(&mut self, number: u8) -> String {
         let Some(request) = nth(&self.requests, number).cloned() else { return String::new() };
-        let answers = self.store.start(vec![request]).await;
-        self.starts(answers)
-    }
-
-    fn starts(&self, answers: Result<Vec<StartAnswer>, stepwell::ports::StoreError>) -> String {
-        self.words.plain(answers)
+        self.start_all(vec![request]).await
     }
 
     fn request(&self, run: NewRun, definition: DefinitionId) -> StartRequest {
@@ -166,39 +174,69 @@ impl Player {
         let all = [world::queue("slow"), Queue::default_queue()];
         let queues = (0..2).filter(|ix| is_in(queues, *ix)).map(|ix| all[ix].clone());
         let known = self.flows.iter().enumerate();
-        let flows = known.filter(|(ix, _)| is_in(flows, *ix)).map(|(_, flow)| flow.id);
+        let flows = known.filter(|(ix, _)| is_in(flows, *ix)).map(|(_, flow)| flow.service());
         let registration = WorkerRegistration {
             worker: worker(number),
             queues: queues.collect(),
-            definitions: flows.collect(),
+            services: flows.collect(),
             lease: Duration::from_secs(lease_secs.into()),
         };
         self.words.plain(self.store.register_worker(registration).await)
     }
 
     async fn claim(&mut self, number: u8, tasks_max: u8, suspect: bool) -> String {
+        let request = self.claim_request(number, tasks_max, suspect);
+        let answer = self.store.claim(request).await;
+        self.claimed(answer)
+    }
+
+    fn claim_request(&mut self, number: u8, tasks_max: u8, suspect: bool) -> ClaimRequest {
         self.n_claims += 1;
         // At most one suspect is handed out, so where the order is open there must be none.
-        let crash_limit = if self.theme == Theme::Batches { 1_000 } else { CRASH_LIMIT };
-        let request = ClaimRequest {
+        let crash_limit = if self.theme.leaves_order_open() { 1_000 } else { CRASH_LIMIT };
+        ClaimRequest {
             worker: worker(number),
             tasks_max: tasks_max.into(),
             suspect,
             crash_limit,
             salt: self.n_claims,
-        };
-        let mut answer = self.store.claim(request).await;
+        }
+    }
+
+    fn claimed(&mut self, mut answer: Result<ClaimAnswer, StoreError>) -> String {
         if let Ok(ClaimAnswer::Claimed { tasks, .. }) = &mut answer {
-            if self.theme == Theme::Batches {
-                tasks.sort_by_key(|task| task.claim);
+            if self.theme.leaves_order_open() {
+                tasks.sort_by_key(|task| (task.claim.run, task.claim.node));
             }
             let held = tasks.iter().map(|task| {
                 let kind = kind(&task.definition, task.claim.node);
-                Held { claim: task.claim, kind, is_settled: false }
+                Held { claim: task.claim, kind, failures: task.failures, is_settled: false }
             });
             self.claims.extend(held);
         }
         self.words.claimed(answer)
+    }
+
+    /// The slots that the first worker offers with a call, now few, now many.
+    fn offer(&mut self) -> Option<ClaimRequest> {
+        let tasks_max = [1, 3, 200][usize::try_from(self.n_claims % 3).unwrap_or(0)];
+        (self.theme == Theme::Offers).then(|| self.claim_request(0, tasks_max, true))
+    }
+
+    /// What went straight to the worker that made an offer, together with what it claims next: a
+    /// store may leave tasks in their queue instead of handing them over, and nothing else may
+    /// differ.
+    async fn handed_over(&mut self, offered: bool, handed_over: HandedOver) -> String {
+        if !offered {
+            return String::new();
+        }
+        let request = self.claim_request(0, 200, true);
+        let mut answer = self.store.claim(request).await;
+        match &mut answer {
+            Ok(ClaimAnswer::Claimed { tasks, .. }) => tasks.extend(handed_over.tasks),
+            _ => assert!(handed_over.tasks.is_empty(), "whoever is not registered gets nothing"),
+        }
+        self.claimed(answer)
     }
 
     fn pick(&self, pick: Pick) -> Option<usize> {
@@ -223,7 +261,7 @@ impl Player {
             let held = self.claims[ix];
             let first = items.first().map_or(held.claim.run, |item| item.claim.run);
             // Only large batches change several runs at once.
-            if self.theme != Theme::Batches && held.claim.run != first {
+            if !self.theme.leaves_order_open() && held.claim.run != first {
                 continue;
             }
             items.push(CommitItem { claim: held.claim, outcome: outcome(held, *end) });
@@ -232,8 +270,15 @@ impl Player {
         for ix in settled {
             self.claims[ix].is_settled = true;
         }
-        let answer = self.store.commit(items).await;
-        self.words.plain(answer)
+        let offer = self.offer();
+        let offered = offer.is_some();
+        match self.store.commit_and_claim(items, offer).await {
+            Ok(Committed { answers, handed_over }) => {
+                let handed_over = self.handed_over(offered, handed_over).await;
+                format!("{answers:?} {handed_over}")
+            }
+            Err(error) => format!("{error:?}"),
+        }
     }
 
     async fn elect(&mut self, command: &Command) -> String {
@@ -297,6 +342,7 @@ fn outcome(held: Held, end: End) -> Outcome {
         failure: Failure::new(kind, "Error", message).with_retry(advice),
         notes: BTreeMap::new(),
         chance: 1 << 31,
+        failures: held.failures,
     };
     let is_handler = held.claim.node == Node::ON_FAILURE;
     match end {

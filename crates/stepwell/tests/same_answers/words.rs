@@ -13,12 +13,18 @@ use stepwell::ports::{
 };
 
 /// Puts answers into words.
-#[derive(Default)]
 pub(crate) struct Words {
     tokens: HashMap<Token, u128>,
+    /// Whether tokens are told apart no more: what is handed over has another than what is
+    /// claimed right after.
+    hides_tokens: bool,
 }
 
 impl Words {
+    pub(crate) fn new(hides_tokens: bool) -> Self {
+        Self { tokens: HashMap::new(), hides_tokens }
+    }
+
     /// An answer that holds nothing of the store's own.
     #[expect(clippy::unused_self, reason = "it stands beside the others")]
     pub(crate) fn plain<T: Debug>(&self, answer: Result<T, StoreError>) -> String {
@@ -30,6 +36,9 @@ impl Words {
     }
 
     fn token(&mut self, token: Token) -> Token {
+        if self.hides_tokens {
+            return Token(0);
+        }
         let next = self.tokens.len() as u128;
         Token(*self.tokens.entry(token).or_insert(next))
     }

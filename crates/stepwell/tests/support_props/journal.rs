@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use stepwell::MemoryStore;
-use stepwell::core::fair::{BLOCK_LENGTH, OrderKey};
 use stepwell::core::id::{Node, RunKey, Tenant};
+use stepwell::core::queue::{BLOCK_LENGTH, OrderKey};
 use stepwell::core::run::TaskState;
 use stepwell::ports::{ClaimedTask, StoreDump, TaskPlace, Tenants};
 

@@ -100,7 +100,7 @@ impl Market {
         let registration = WorkerRegistration {
             worker: WorkerId::new(worker).expect("a usable name"),
             queues: vec![Queue::default_queue()],
-            definitions: definitions.to_vec(),
+            services: definitions.iter().map(|id| id.service()).collect(),
             lease: LEASE,
         };
         at_once(self.link.register_worker(registration)).expect("register a worker");

@@ -34,7 +34,7 @@ impl<'a> Story<'a> {
         crash_limit: Option<u32>,
     ) -> Self {
         let mut outputs = at_once(watch.store.outputs(key)).expect("read outputs");
-        outputs.retain(|(node, _)| *node != Node::ON_FAILURE);
+        outputs.retain(|(node, output)| *node != Node::ON_FAILURE && !output.codec.is_empty());
         let read = |bytes: &[u8]| serde_json::from_slice(bytes).expect("steps give numbers");
         Self {
             plan,

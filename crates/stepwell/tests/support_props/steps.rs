@@ -108,6 +108,7 @@ fn add(w: &mut Definer<u64, Seat>, ix: usize, node: &NodePlan, handles: &[Handle
         .map(|(parent, needed)| AnyParent { handle: handles[*parent], needed: *needed })
         .collect();
     match node.kind {
+        NodeKind::Gone => unreachable!("a program declares what it has"),
         NodeKind::Step => Handle::Step(add_step(w, ix, node, any)),
         NodeKind::Sleep => Handle::Sleep(w.sleep(&name, node.span).after(any)),
         NodeKind::ConditionalSleep => {

@@ -150,7 +150,7 @@ impl<'a> Storm<'a> {
         let registration = WorkerRegistration {
             worker: worker.clone(),
             queues: vec![Queue::default_queue()],
-            definitions: self.flows.iter().take(n_known).map(|flow| flow.id).collect(),
+            services: self.flows.iter().take(n_known).map(|flow| flow.service()).collect(),
             lease: LEASE,
         };
         at_once(self.link.register_worker(registration)).expect("register a worker");
@@ -276,6 +276,7 @@ impl<'a> Storm<'a> {
             failure: Failure::new(kind, "", "planned").with_retry(retry),
             notes: BTreeMap::new(),
             chance: 0,
+            failures: task.failures,
         };
         match plan.fate(task.attempt) {
             _ if plan.is_skipped => Outcome::Skipped,

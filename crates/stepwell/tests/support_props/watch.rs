@@ -108,6 +108,10 @@ impl Watch {
             let outputs = at_once(self.store.outputs(*run)).expect("read outputs");
             stored.extend(outputs.into_iter().map(|(node, output)| ((*run, node), output)));
         }
+        // A sleep completes without anybody's output.
+        stored.retain(|key, output: &mut Payload| {
+            !output.codec.is_empty() || notes.accepted.contains_key(key)
+        });
         if stored == notes.accepted {
             return Vec::new();
         }
@@ -322,7 +326,7 @@ fn may_take(notes: &Notes, worker: &WorkerId, taken: &ClaimedTask) -> bool {
     let row = task(&notes.last, run, node);
     row.is_some_and(|row| matches!(row.phase, Phase::Queued { due: None, .. }))
         && served.queues.contains(queue)
-        && served.definitions.contains(&taken.definition.id)
+        && served.services.contains(&taken.definition.service())
 }
 
 /// How many tasks of a worker one more loss would end.
@@ -358,7 +362,7 @@ fn spent_claim(notes: &Notes, dump: &StoreDump) -> Option<(ClaimRef, Outcome)> {
     let none = BTreeMap::new;
     let outcome = match (notes.n_changes / CHANGES_PER_REPLAY) % 5 {
         0 | 1 => Outcome::Completed { output: stale(), notes: none() },
-        2 => Outcome::Failed { failure, notes: none(), chance: 0 },
+        2 => Outcome::Failed { failure, notes: none(), chance: 0, failures: 0 },
         3 => Outcome::Released,
         _ => Outcome::Skipped,
     };

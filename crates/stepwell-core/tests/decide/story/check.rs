@@ -12,6 +12,7 @@ use super::{CRASH_LIMIT, Story};
 /// What must still stand after a change.
 pub(super) struct Before {
     pub(super) status: RunStatus,
+    pub(super) is_start: bool,
     ended: BTreeMap<Node, TaskRow>,
     next_event: u64,
 }
@@ -21,6 +22,7 @@ impl Before {
         let ended = story.tasks.iter().filter(|(_, t)| t.state().is_terminal());
         Self {
             status: story.run.status,
+            is_start: story.tasks.is_empty(),
             ended: ended.map(|(node, task)| (*node, task.clone())).collect(),
             next_event: story.run.next_event,
         }

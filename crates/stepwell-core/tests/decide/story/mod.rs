@@ -12,10 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use stepwell_core::decide::{
-    Affected, CancelAnswer, Happening, RunSeed, affected, cancel, claim, decide, losses_after,
-    start,
+    Affected, CancelAnswer, Happening, RunHappening, RunSeed, TaskHappening, Verdict, affected,
+    claim, decide, start,
 };
 use stepwell_core::id::{DefinitionId, Node, RunId, RunKey, Tenant, Token, WorkerId};
+use stepwell_core::lease::losses_after;
 use stepwell_core::run::{
     AttemptRow, EventRow, Phase, RunImage, RunLog, RunRow, RunStatus, TaskRow,
 };
@@ -103,7 +104,7 @@ impl Story {
             let nodes: Vec<Node> = names.split_whitespace().map(|n| self.find(n)).collect();
             match verb {
                 "claim" => nodes.into_iter().for_each(|node| self.claim(node)),
-                "fire" => batch.extend(nodes.into_iter().map(|n| (n, Happening::TimerFired))),
+                "fire" => batch.extend(nodes.into_iter().map(|n| (n, TaskHappening::TimerFired))),
                 "lose" => {
                     self.claim_queued(&nodes);
                     batch.extend(self.losses(&nodes));
@@ -132,10 +133,10 @@ impl Story {
     }
 
     /// What the death of a worker that held these tasks does to each of them.
-    pub(crate) fn losses(&self, nodes: &[Node]) -> Vec<(Node, Happening)> {
+    pub(crate) fn losses(&self, nodes: &[Node]) -> Vec<(Node, TaskHappening)> {
         let before: Vec<u32> = nodes.iter().map(|node| self.tasks[node].losses).collect();
         let losses = losses_after(&before, CRASH_LIMIT);
-        let lost = |losses| Happening::Lost { losses, crash_limit: CRASH_LIMIT };
+        let lost = |losses| TaskHappening::Lost { losses, crash_limit: CRASH_LIMIT };
         nodes.iter().copied().zip(losses.into_iter().map(lost)).collect()
     }
 
@@ -158,19 +159,20 @@ impl Story {
         check::invariants(self);
     }
 
-    /// Decides a batch of happenings on one image.
-    pub(crate) fn happen(&mut self, batch: Vec<(Node, Happening)>) {
+    /// Decides a batch of happenings to tasks on one image.
+    pub(crate) fn happen(&mut self, batch: Vec<(Node, TaskHappening)>) {
         let definition = Rc::clone(&self.definition);
-        let loaded = match affected(&definition, batch.iter().map(|(node, h)| (*node, h))) {
-            Affected::Nodes(nodes) => self.rows(|task| nodes.contains(&task.node)),
-            Affected::AllOpenAnd(nodes) => {
-                self.rows(|task| !task.state().is_terminal() || nodes.contains(&task.node))
-            }
-        };
-        let mut image = RunImage::new(&definition, self.now, self.run.clone(), loaded);
+        let batch: Vec<(Node, TaskHappening)> = batch
+            .into_iter()
+            .map(|(node, happened)| (node, self.counted(node, happened)))
+            .collect();
+        let listed: Vec<Happening> =
+            batch.iter().map(|(node, happened)| Happening::Task(*node, happened.clone())).collect();
+        let affected = affected(&definition, &listed);
+        let mut image = self.image(&definition, &affected);
         for (node, happening) in batch {
-            let is_timer = matches!(happening, Happening::TimerFired);
-            let is_condition = matches!(happening, Happening::Skipped);
+            let is_timer = matches!(happening, TaskHappening::TimerFired);
+            let is_condition = matches!(happening, TaskHappening::Skipped);
             // A store fires what is due; that a timer still means something is the rules' matter.
             if is_timer && self.timers.get(&node).is_some_and(|due| *due > self.now) {
                 self.refuse(node);
@@ -181,25 +183,57 @@ impl Story {
                 Phase::Sleeping { .. } | Phase::Queued { due: Some(_), .. } => is_timer,
                 _ => false,
             });
-            let accepted = decide(&mut image, node, happening);
-            assert_eq!(accepted, current, "S6: only what is current changes a task");
-            if accepted && is_condition {
+            let verdict = decide(&mut image, Happening::Task(node, happening));
+            let expected = if current { Verdict::Applied } else { Verdict::NotCurrent };
+            assert_eq!(verdict, expected, "S6: only what is current changes a task");
+            if current && is_condition {
                 self.conditions.insert(node);
-            } else if !accepted {
+            } else if !current {
                 self.refuse(node);
             }
         }
-        self.write(image);
+        self.write_affected(image, &affected);
+    }
+
+    /// A failure with the count that its task was claimed with.
+    fn counted(&self, node: Node, happening: TaskHappening) -> TaskHappening {
+        match happening {
+            TaskHappening::Failed { failure, notes, chance, .. } => {
+                let failures = self.tasks.get(&node).map_or(0, |task| task.failures);
+                TaskHappening::Failed { failure, notes, chance, failures }
+            }
+            other => other,
+        }
     }
 
     /// Somebody cancels the run.
     pub(crate) fn cancel(&mut self) -> CancelAnswer {
         let definition = Rc::clone(&self.definition);
-        let loaded = self.rows(|task| !task.state().is_terminal());
-        let mut image = RunImage::new(&definition, self.now, self.run.clone(), loaded);
-        let answer = cancel(&mut image);
-        self.write(image);
+        let cancelled = Happening::Run(RunHappening::Cancelled);
+        let affected = affected(&definition, [&cancelled]);
+        let mut image = self.image(&definition, &affected);
+        let verdict = decide(&mut image, cancelled);
+        self.write_affected(image, &affected);
+        let Verdict::Cancel(answer) = verdict else { panic!("{verdict:?} to a cancel") };
         answer
+    }
+
+    /// The rows that a decision may look at, and no others.
+    fn image<'d>(&self, definition: &'d Definition, affected: &Affected) -> RunImage<'d> {
+        let loaded = self.rows(|task| {
+            let is_open = !task.state().is_terminal();
+            affected.tasks.contains(&task.node) || (affected.all_open && is_open)
+        });
+        RunImage::new(definition, self.now, self.run.clone(), loaded)
+    }
+
+    /// Writes what was decided. Queued tasks, which a claim could take, change only if that was
+    /// announced.
+    fn write_affected(&mut self, image: RunImage<'_>, affected: &Affected) {
+        let queued: Vec<TaskRow> = self.queue.iter().map(|node| self.tasks[node].clone()).collect();
+        self.write(image);
+        let is_same = |row: &TaskRow| self.tasks[&row.node] == *row;
+        assert!(affected.may_touch_queued || queued.iter().all(is_same), "a queued task changed");
     }
 
     /// The log as a store would hold it.
@@ -227,6 +261,8 @@ impl Story {
         let (run, rows, changes) = image.into_parts();
         for row in rows {
             let node = row.node;
+            let is_new = !self.tasks.contains_key(&node) && !before.is_start;
+            assert_eq!(changes.is_inserted(node), is_new, "a new row is listed as inserted");
             if changes.touched.contains(&node) {
                 self.tasks.insert(node, row);
             } else {

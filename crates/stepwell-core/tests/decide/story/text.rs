@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use stepwell_core::decide::Happening;
+use stepwell_core::decide::TaskHappening;
 use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
 use stepwell_core::id::Node;
 use stepwell_core::retry::Retry;
@@ -139,12 +139,12 @@ pub(crate) fn clauses(script: &str) -> Vec<String> {
 
 /// What a verb of a script says about a claimed task: `done`, `fail` (`fail!` for good, `fail@5s`
 /// with advice), `time_out`, `skip`, `release`, and `nap` for a sleep whose condition lets it.
-pub(crate) fn happening(verb: &str) -> Happening {
+pub(crate) fn happening(verb: &str) -> TaskHappening {
     match verb.split_once('@').unwrap_or((verb, "")) {
-        ("done", _) => Happening::Completed { notes: [].into() },
-        ("skip", _) => Happening::Skipped,
-        ("nap", _) => Happening::Slept,
-        ("release", _) => Happening::Released,
+        ("done", _) => TaskHappening::Completed { notes: [].into() },
+        ("skip", _) => TaskHappening::Skipped,
+        ("nap", _) => TaskHappening::Slept,
+        ("release", _) => TaskHappening::Released,
         ("fail", "") => failed(FailureKind::Error, RetryAdvice::ByPolicy),
         ("fail", delay) => failed(FailureKind::Error, RetryAdvice::After(parse_span(delay))),
         ("time_out", _) => failed(FailureKind::TimedOut, RetryAdvice::ByPolicy),
@@ -153,10 +153,11 @@ pub(crate) fn happening(verb: &str) -> Happening {
     }
 }
 
-fn failed(kind: FailureKind, advice: RetryAdvice) -> Happening {
-    Happening::Failed {
+fn failed(kind: FailureKind, advice: RetryAdvice) -> TaskHappening {
+    TaskHappening::Failed {
         failure: Failure::new(kind, "Boom", "boom").with_retry(advice),
         notes: [].into(),
         chance: 0,
+        failures: 0,
     }
 }

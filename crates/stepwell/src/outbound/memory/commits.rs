@@ -1,13 +1,12 @@
 use async_trait::async_trait;
-use stepwell_core::decide::{self, CancelAnswer, Happening};
+use stepwell_core::decide::{CancelAnswer, Happening, RunHappening, TaskHappening, Verdict};
 use stepwell_core::id::RunKey;
-use stepwell_core::run::RunImage;
 
-use super::MemoryStore;
 use super::claims::hand_over;
-use super::tables::{Tables, load_open};
+use super::tables::Tables;
+use super::{MemoryStore, corrupt};
 use crate::ports::{
-    ClaimRef, ClaimRequest, CommitAnswer, CommitItem, Commits, Committed, Hint, Outcome, StoreError,
+    ClaimRef, ClaimRequest, CommitAnswer, CommitItem, Commits, Committed, StoreError,
 };
 
 #[async_trait]
@@ -32,50 +31,31 @@ impl Commits for MemoryStore {
 
 fn commit(tables: &mut Tables, item: CommitItem) -> Result<CommitAnswer, StoreError> {
     let ClaimRef { run, node, token } = item.claim;
-    let Some(book) = tables.runs.get_mut(&run) else {
+    let Some(stored) = tables.runs.get_mut(&run) else {
         return Ok(CommitAnswer::NotMine);
     };
-    if !book.tasks.get(&node).is_some_and(|task| task.is_held_by(token)) {
-        // The reply to an earlier commit may have been lost: its attempt is there.
-        let is_known = book.attempts.iter().any(|a| a.node == node && a.claim.token == token);
-        let was_mine = is_known && !was_taken(book, item.claim);
-        return Ok(if was_mine { CommitAnswer::Accepted } else { CommitAnswer::NotMine });
-    }
-    let happening = match item.outcome {
-        Outcome::Completed { output, notes } => {
-            book.outputs.insert(node, output);
-            Happening::Completed { notes }
-        }
-        Outcome::Failed { failure, notes, chance } => Happening::Failed { failure, notes, chance },
-        Outcome::Skipped => Happening::Skipped,
-        Outcome::Slept => Happening::Slept,
-        Outcome::Released => Happening::Released,
+    let Some(task) = stored.tasks.get(&node).filter(|task| task.is_held_by(token)) else {
+        let of_claim = stored.attempts.iter().find(|a| a.node == node && a.claim.token == token);
+        return Ok(CommitAnswer::of_earlier(of_claim.map(|attempt| attempt.state)));
     };
-    let is_fail_fast = matches!(happening, Happening::Failed { .. });
-    tables.happen(run, vec![(node, happening)])?;
-    if is_fail_fast {
-        tables.earn(Hint::Claims);
+    let (mut happening, output) = item.outcome.split();
+    if let TaskHappening::Failed { failures, .. } = &mut happening {
+        // The row is at hand, so nothing has to be guessed.
+        *failures = task.failures;
     }
+    if let Some(output) = output {
+        stored.outputs.insert(node, output);
+    }
+    tables.happen(run, Happening::Task(node, happening))?;
     Ok(CommitAnswer::Accepted)
 }
 
-/// Whether an attempt ended without its worker's doing: lost or cancelled.
-fn was_taken(book: &super::tables::RunBook, claim: ClaimRef) -> bool {
-    use stepwell_core::run::AttemptState::{Cancelled, Lost};
-    let of_claim =
-        |a: &&stepwell_core::run::AttemptRow| a.node == claim.node && a.claim.token == claim.token;
-    book.attempts.iter().find(of_claim).is_some_and(|a| matches!(a.state, Cancelled | Lost))
-}
-
 fn cancel(tables: &mut Tables, run: RunKey) -> Result<Option<CancelAnswer>, StoreError> {
-    let Some(book) = tables.runs.get(&run) else {
+    if !tables.runs.contains_key(&run) {
         return Ok(None);
-    };
-    let stored = tables.definition(book.row.definition)?;
-    let tasks = load_open(book);
-    let mut image = RunImage::new(&stored.definition, tables.now, book.row.clone(), tasks);
-    let answer = decide::cancel(&mut image);
-    tables.write(image, &stored);
-    tables.earn(Hint::Claims);
-    Ok(Some(answer))
+    }
+    match tables.happen(run, Happening::Run(RunHappening::Cancelled))? {
+        Verdict::Cancel(answer) => Ok(Some(answer)),
+        _ => Err(corrupt("a request to cancel was not answered")),
+    }
 }

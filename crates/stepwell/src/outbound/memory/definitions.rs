@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stepwell_core::id::DefinitionId;
-use stepwell_core::workflow::Definition;
+use stepwell_core::workflow::{self, Definition, KnownVersion, Registration};
 
 use super::MemoryStore;
 use super::tables::Tables;
@@ -29,43 +29,26 @@ impl Definitions for MemoryStore {
     }
 }
 
-fn register(
-    tables: &mut Tables,
-    definition: &Definition,
-) -> Result<Arc<StoredDefinition>, StoreError> {
-    let of_workflow = |s: &&mut Arc<StoredDefinition>| s.definition.workflow == definition.workflow;
-    let mut version_max = 0;
-    for stored in tables.definitions.iter_mut().filter(of_workflow) {
-        version_max = version_max.max(stored.version);
-        if stored.definition.signature == definition.signature {
-            return refresh(stored, definition);
+fn register(tables: &mut Tables, given: &Definition) -> Result<Arc<StoredDefinition>, StoreError> {
+    let is_of_workflow =
+        |stored: &&Arc<StoredDefinition>| stored.definition.workflow == given.workflow;
+    let known: Vec<Arc<StoredDefinition>> =
+        tables.definitions.iter().filter(is_of_workflow).cloned().collect();
+    let versions: Vec<KnownVersion<'_>> = known.iter().map(|stored| stored.known()).collect();
+    let registration = workflow::register(&versions, given)
+        .map_err(|conflict| StoreError::version_conflict(given, conflict))?;
+    Ok(match registration {
+        Registration::Same { index } => Arc::clone(&known[index]),
+        Registration::Refresh { index, version, definition } => {
+            let stored = Arc::new(StoredDefinition { id: known[index].id, version, definition });
+            tables.definitions[stored.id.0 as usize] = Arc::clone(&stored);
+            stored
         }
-        if definition.version == Some(stored.version) {
-            return Err(StoreError::version_conflict(definition, stored.version));
+        Registration::New { version, definition } => {
+            let id = DefinitionId(u32::try_from(tables.definitions.len()).unwrap_or(u32::MAX));
+            let stored = Arc::new(StoredDefinition { id, version, definition });
+            tables.definitions.push(Arc::clone(&stored));
+            stored
         }
-    }
-    let stored = Arc::new(StoredDefinition {
-        id: DefinitionId(u32::try_from(tables.definitions.len()).unwrap_or(u32::MAX)),
-        version: definition.version.unwrap_or(version_max + 1),
-        definition: definition.clone(),
-    });
-    tables.definitions.push(Arc::clone(&stored));
-    Ok(stored)
-}
-
-/// Takes over the given policies into a stored structure.
-fn refresh(
-    stored: &mut Arc<StoredDefinition>,
-    definition: &Definition,
-) -> Result<Arc<StoredDefinition>, StoreError> {
-    if definition.version.is_some_and(|version| version != stored.version) {
-        return Err(StoreError::version_conflict(definition, stored.version));
-    }
-    let policy = stored.definition.policy_of(definition);
-    if policy != stored.definition.policy {
-        let mut fresh = (**stored).clone();
-        fresh.definition.policy = policy;
-        *stored = Arc::new(fresh);
-    }
-    Ok(Arc::clone(stored))
+    })
 }

@@ -2,7 +2,7 @@ use async_trait::async_trait;
 use stepwell_core::time::Timestamp;
 
 use super::MemoryStore;
-use super::line::Place;
+use super::queues::Place;
 use super::runs::log;
 use super::tables::Tables;
 use crate::ports::{Inspection, StoreDump, StoreError, TaskPlace};
@@ -16,13 +16,13 @@ impl Inspection for MemoryStore {
 
 fn dump(tables: &Tables) -> StoreDump {
     let mut dump = StoreDump::default();
-    for (key, book) in &tables.runs {
-        dump.runs.insert(*key, log(book));
-        dump.tasks.insert(*key, book.tasks.values().cloned().collect());
+    for (key, run) in &tables.runs {
+        dump.runs.insert(*key, log(run));
+        dump.tasks.insert(*key, run.tasks.values().cloned().collect());
     }
-    for (task, place) in &tables.line.places {
+    for (task, place) in &tables.queues.places {
         let place = match place {
-            Place::Ready { lane, slot, .. } => TaskPlace::Ready(lane.queue.clone(), slot.0),
+            Place::Ready { key, at, .. } => TaskPlace::Ready(key.queue.clone(), at.0),
             Place::Throttled { .. } => TaskPlace::Throttled,
             Place::Parked { .. } => TaskPlace::Parked,
         };
@@ -34,8 +34,8 @@ fn dump(tables: &Tables) -> StoreDump {
     for (worker, entry) in &tables.workers {
         dump.claims.insert(worker.clone(), entry.claims.iter().copied().collect());
     }
-    for (tenant, entry) in &tables.line.tenants {
-        dump.admitted.insert(tenant.clone(), entry.n_ready + entry.n_running);
+    for (tenant, entry) in &tables.queues.tenants {
+        dump.admitted.insert(tenant.clone(), entry.n_admitted());
     }
     dump
 }
@@ -57,7 +57,7 @@ impl MemoryStore {
     #[must_use]
     pub fn n_open_runs(&self) -> usize {
         self.transact(|tables| {
-            tables.runs.values().filter(|book| !book.row.status.is_terminal()).count()
+            tables.runs.values().filter(|run| !run.row.status.is_terminal()).count()
         })
     }
 }

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use stepwell_core::id::{Epoch, WorkerId};
+use stepwell_core::lead::{self, Leading, Term};
 
 use super::MemoryStore;
 use super::tables::{LeaderEntry, Tables};
@@ -24,21 +25,23 @@ impl Leadership for MemoryStore {
 }
 
 fn lead(tables: &mut Tables, candidate: &WorkerId, ttl: Duration) -> Lead {
-    let now = tables.now;
-    match &mut tables.leader {
-        Some(leader) if leader.worker == *candidate && leader.until > now => {
-            leader.until = now.after(ttl);
-            Lead::Leading(leader.epoch)
-        }
-        Some(leader) if leader.until > now => Lead::Following,
-        _ => {
+    let until = tables.now.after(ttl);
+    let term = tables.leader.as_ref().map(|leader| Term {
+        worker: leader.worker.as_str(),
+        epoch: leader.epoch,
+        until: leader.until,
+        is_vacant: false,
+    });
+    let epoch = match lead::lead(term.as_ref(), candidate.as_str(), tables.now) {
+        Leading::Follow => return Lead::Following,
+        Leading::Keep(epoch) => epoch,
+        Leading::TakeOver => {
             tables.last_epoch += 1;
-            let epoch = Epoch(tables.last_epoch);
-            let entry = LeaderEntry { worker: candidate.clone(), epoch, until: now.after(ttl) };
-            tables.leader = Some(entry);
-            Lead::Leading(epoch)
+            Epoch(tables.last_epoch)
         }
-    }
+    };
+    tables.leader = Some(LeaderEntry { worker: candidate.clone(), epoch, until });
+    Lead::Leading(epoch)
 }
 
 impl Tables {

@@ -7,10 +7,10 @@
 mod claims;
 mod commits;
 mod definitions;
-mod fair_line;
 mod inspection;
 mod leadership;
-mod line;
+mod positions;
+mod queues;
 mod runs;
 mod starts;
 mod tables;
@@ -50,16 +50,14 @@ impl MemoryStore {
     fn transact<T>(&self, work: impl FnOnce(&mut Tables) -> T) -> T {
         let mut tables = self.lock();
         tables.now = tables.now.max(self.clock.now());
-        tables.line.n_joined = 0;
+        tables.queues.n_enqueued = 0;
         let answer = work(&mut tables);
-        if tables.line.n_joined > 0 {
+        if tables.queues.n_enqueued > 0 {
             tables.earn(Hint::Ready);
         }
         let earned = std::mem::take(&mut tables.earned_hints);
         drop(tables);
-        for hint in earned {
-            self.hints.give(hint);
-        }
+        self.hints.give_all(earned);
         answer
     }
 

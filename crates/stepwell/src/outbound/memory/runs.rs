@@ -3,7 +3,7 @@ use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::run::{RunLog, RunStatus, TaskRow, TaskState};
 
 use super::MemoryStore;
-use super::tables::{RunBook, Tables};
+use super::tables::{StoredRun, Tables};
 use crate::ports::{Payload, RunFilter, RunPage, RunView, Runs, StoreError};
 
 #[async_trait]
@@ -23,20 +23,19 @@ impl Runs for MemoryStore {
 
     async fn tasks(&self, run: RunKey) -> Result<Vec<TaskRow>, StoreError> {
         Ok(self.transact(|tables| {
-            let tasks = tables.runs.get(&run).map(|book| book.tasks.values());
+            let tasks = tables.runs.get(&run).map(|run| run.tasks.values());
             tasks.into_iter().flatten().cloned().collect()
         }))
     }
 
     async fn output(&self, run: RunKey, node: Node) -> Result<Option<Payload>, StoreError> {
-        Ok(self.transact(|tables| tables.runs.get(&run).and_then(|book| output(book, node))))
+        Ok(self.transact(|tables| tables.runs.get(&run).and_then(|run| output(run, node))))
     }
 
     async fn outputs(&self, run: RunKey) -> Result<Vec<(Node, Payload)>, StoreError> {
         Ok(self.transact(|tables| {
-            let outputs = tables.runs.get(&run).map(|book| book.outputs.iter());
-            let outputs = outputs.into_iter().flatten();
-            outputs.map(|(node, output)| (*node, output.clone())).collect()
+            let Some(run) = tables.runs.get(&run) else { return Vec::new() };
+            run.tasks.keys().filter_map(|node| Some((*node, output(run, *node)?))).collect()
         }))
     }
 
@@ -58,28 +57,21 @@ impl Runs for MemoryStore {
         rows_max: usize,
     ) -> Result<RunPage, StoreError> {
         self.transact(|tables| {
-            let mut runs = Vec::new();
             let until = before.unwrap_or(RunKey(u128::MAX));
-            for key in tables.run_keys.range(..until).rev() {
-                let run = view(tables, *key)?;
-                if !matches(filter, &run) {
-                    continue;
-                }
-                if runs.len() == rows_max {
-                    let next = runs.last().map(|last: &RunView| last.row.key);
-                    return Ok(RunPage { runs, next });
-                }
-                runs.push(run);
-            }
-            Ok(RunPage { runs, next: None })
+            let runs = tables.run_keys.range(..until).rev().map(|key| view(tables, *key));
+            let is_meant =
+                |run: &Result<RunView, _>| run.as_ref().map_or(true, |run| matches(filter, run));
+            // One more than fits tells that there is another page.
+            let found: Result<Vec<RunView>, _> =
+                runs.filter(is_meant).take(rows_max.saturating_add(1)).collect();
+            Ok(RunPage::cut(found?, rows_max))
         })
     }
 }
 
 fn view(tables: &Tables, key: RunKey) -> Result<RunView, StoreError> {
-    let row = tables.book(key)?.row.clone();
-    let definition = tables.definition(row.definition)?;
-    Ok(RunView { row, definition })
+    let run = tables.run(key)?;
+    Ok(RunView { row: run.row.clone(), definition: tables.plan_of(run)? })
 }
 
 fn matches(filter: &RunFilter, run: &RunView) -> bool {
@@ -89,19 +81,19 @@ fn matches(filter: &RunFilter, run: &RunView) -> bool {
 }
 
 /// What a task left: a completed one without an output of its own has the empty payload.
-pub(super) fn output(book: &RunBook, node: Node) -> Option<Payload> {
+pub(super) fn output(run: &StoredRun, node: Node) -> Option<Payload> {
     let is_completed = |task: &TaskRow| task.state() == TaskState::Completed;
-    book.tasks
+    run.tasks
         .get(&node)
         .is_some_and(is_completed)
-        .then(|| book.outputs.get(&node).cloned().unwrap_or_else(Payload::empty))
+        .then(|| run.outputs.get(&node).cloned().unwrap_or_else(Payload::empty))
 }
 
-pub(super) fn log(book: &RunBook) -> RunLog {
+pub(super) fn log(run: &StoredRun) -> RunLog {
     RunLog {
-        run: book.row.clone(),
-        open: book.tasks.values().filter(|task| !task.state().is_terminal()).cloned().collect(),
-        attempts: book.attempts.clone(),
-        events: book.events.clone(),
+        run: run.row.clone(),
+        open: run.tasks.values().filter(|task| !task.state().is_terminal()).cloned().collect(),
+        attempts: run.attempts.clone(),
+        events: run.events.clone(),
     }
 }

@@ -3,10 +3,10 @@ use stepwell_core::code::Code;
 use stepwell_core::decide;
 
 use super::claims::hand_over;
-use super::tables::{RunBook, Tables};
+use super::tables::{StoredRun, Tables};
 use super::{MemoryStore, corrupt};
 use crate::ports::{
-    ClaimRequest, KnownRun, StartAnswer, StartRequest, Started, Starts, StoreError,
+    ClaimRequest, ExistingRun, StartAnswer, StartRequest, Started, Starts, StoreError,
 };
 
 #[async_trait]
@@ -34,22 +34,22 @@ fn start(tables: &mut Tables, request: StartRequest) -> Result<StartAnswer, Stor
     })?;
     let name = (seed.tenant.clone(), seed.id.clone());
     if let Some(key) = tables.run_ids.get(&name).copied() {
-        let book = tables.book(key)?;
-        let known = tables.definition(book.row.definition)?;
-        let known = KnownRun {
+        let run = tables.run(key)?;
+        let plan = tables.plan_of(run)?;
+        let existing = ExistingRun {
             key,
-            workflow: &known.definition.workflow,
-            input_digest: &book.input_digest,
+            workflow: &plan.definition.workflow,
+            input_digest: &run.input_digest,
         };
-        return request.meets(&stored.definition.workflow, known);
+        return request.compare_with(&stored.definition.workflow, existing);
     }
     if tables.runs.contains_key(&seed.key) {
         return Err(corrupt(format!("run key {} is taken", seed.key)));
     }
-    tables.line.check_room(&seed.tenant, &stored.definition.root_queues())?;
+    tables.queues.check_room(&seed.tenant, &stored.definition.root_queues())?;
     let key = seed.key;
     let image = decide::start(&stored.definition, tables.now, request.seed);
-    let book = RunBook {
+    let run = StoredRun {
         row: image.run().clone(),
         input: request.input,
         input_digest: request.input_digest,
@@ -58,7 +58,7 @@ fn start(tables: &mut Tables, request: StartRequest) -> Result<StartAnswer, Stor
         attempts: Vec::new(),
         events: Vec::new(),
     };
-    tables.runs.insert(key, book);
+    tables.runs.insert(key, run);
     tables.run_keys.insert(key);
     tables.run_ids.insert(name, key);
     tables.write(image, &stored);

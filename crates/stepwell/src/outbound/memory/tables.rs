@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use stepwell_core::decide::{Affected, Happening, affected, decide};
-use stepwell_core::id::{DefinitionId, Epoch, Node, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell_core::decide::{Affected, Happening, Verdict, affected, decide};
+use stepwell_core::id::{
+    DefinitionId, Epoch, Node, Queue, RunId, RunKey, ServiceId, Tenant, WorkerId,
+};
 use stepwell_core::run::{AttemptRow, Changes, EventRow, RunImage, RunRow, TaskRow};
 use stepwell_core::time::Timestamp;
 
 use super::corrupt;
-use super::line::{Line, Queued};
-use crate::ports::{ClaimRef, Hint, Payload, StoreError, StoredDefinition};
+use super::queues::{Queued, Queues};
+use crate::ports::{ClaimRef, Hint, HintSet, Payload, StoreError, StoredDefinition};
 
 /// Everything the store holds.
 #[derive(Default)]
@@ -19,10 +21,10 @@ pub(super) struct Tables {
     /// The time of the current transaction; it never goes back.
     pub(super) now: Timestamp,
     pub(super) definitions: Vec<Arc<StoredDefinition>>,
-    pub(super) runs: HashMap<RunKey, RunBook>,
+    pub(super) runs: HashMap<RunKey, StoredRun>,
     pub(super) run_keys: BTreeSet<RunKey>,
     pub(super) run_ids: HashMap<(Tenant, RunId), RunKey>,
-    pub(super) line: Line,
+    pub(super) queues: Queues,
     pub(super) timers: TimerTable,
     pub(super) workers: BTreeMap<WorkerId, WorkerEntry>,
     /// The order in which workers first registered, also of those that are dead by now.
@@ -30,11 +32,11 @@ pub(super) struct Tables {
     pub(super) leader: Option<LeaderEntry>,
     pub(super) last_epoch: u64,
     pub(super) n_claims: u64,
-    pub(super) earned_hints: Vec<Hint>,
+    pub(super) earned_hints: HintSet,
 }
 
 /// A run with all that belongs to it.
-pub(super) struct RunBook {
+pub(super) struct StoredRun {
     pub(super) row: RunRow,
     pub(super) input: Payload,
     pub(super) input_digest: [u8; 32],
@@ -49,7 +51,9 @@ pub(super) struct WorkerEntry {
     /// The dead are reaped in this order.
     pub(super) number: usize,
     pub(super) queues: Vec<Queue>,
-    pub(super) definitions: Vec<DefinitionId>,
+    pub(super) services: Vec<ServiceId>,
+    /// Which of its queues comes first.
+    pub(super) next_turn: usize,
     pub(super) lease: Duration,
     pub(super) seen_at: Timestamp,
     pub(super) claims: BTreeSet<ClaimRef>,
@@ -92,27 +96,29 @@ impl Tables {
         found.ok_or_else(|| corrupt(format!("definition {} is missing", id.0)))
     }
 
-    pub(super) fn book(&self, run: RunKey) -> Result<&RunBook, StoreError> {
+    pub(super) fn run(&self, run: RunKey) -> Result<&StoredRun, StoreError> {
         self.runs.get(&run).ok_or_else(|| corrupt(format!("run {run} is missing")))
     }
 
-    /// Decides happenings of one run and writes what follows. The caller has checked that each
-    /// is current.
+    /// What a run is decided on.
+    pub(super) fn plan_of(&self, run: &StoredRun) -> Result<Arc<StoredDefinition>, StoreError> {
+        self.definition(run.row.definition)
+    }
+
+    /// Decides what happened to a run and writes what follows. The caller has checked that it is
+    /// current.
     pub(super) fn happen(
         &mut self,
         run: RunKey,
-        happenings: Vec<(Node, Happening)>,
-    ) -> Result<(), StoreError> {
-        let book = self.book(run)?;
-        let stored = self.definition(book.row.definition)?;
-        let needed = affected(&stored.definition, happenings.iter().map(|(n, h)| (*n, h)));
-        let tasks = load(book, &needed);
-        let mut image = RunImage::new(&stored.definition, self.now, book.row.clone(), tasks);
-        for (node, happening) in happenings {
-            decide(&mut image, node, happening);
-        }
+        happening: Happening,
+    ) -> Result<Verdict, StoreError> {
+        let stored_run = self.run(run)?;
+        let stored = self.plan_of(stored_run)?;
+        let tasks = load(stored_run, &affected(&stored.definition, [&happening]));
+        let mut image = RunImage::new(&stored.definition, self.now, stored_run.row.clone(), tasks);
+        let verdict = decide(&mut image, happening);
         self.write(image, &stored);
-        Ok(())
+        Ok(verdict)
     }
 
     /// Writes a changed image back: rows first, then slots that came free, then what became
@@ -120,80 +126,60 @@ impl Tables {
     pub(super) fn write(&mut self, image: RunImage<'_>, stored: &StoredDefinition) {
         let (row, tasks, changes) = image.into_parts();
         let (key, tenant) = (row.key, row.tenant.clone());
-        let Some(book) = self.runs.get_mut(&key) else { return };
-        book.row = row;
+        let Some(run) = self.runs.get_mut(&key) else { return };
+        run.row = row;
         for task in tasks.into_iter().filter(|task| changes.touched.contains(&task.node)) {
-            book.tasks.insert(task.node, task);
+            run.tasks.insert(task.node, task);
         }
-        let losses = |node: &Node| book.tasks.get(node).map_or(0, |task| task.losses);
+        let losses = |node: &Node| run.tasks.get(node).map_or(0, |task| task.losses);
         let queued: Vec<(Node, u32)> =
             changes.enqueued.iter().map(|node| (*node, losses(node))).collect();
-        book.attempts.extend(changes.attempts.iter().cloned());
-        book.events.extend(changes.events.iter().cloned());
-        self.take_away(key, &tenant, &changes);
+        run.attempts.extend(changes.attempts.iter().cloned());
+        run.events.extend(changes.events.iter().cloned());
+        self.remove_places(key, &tenant, &changes);
         for (node, losses) in queued {
             let task = Queued {
                 run: key,
                 node,
                 tenant: tenant.clone(),
                 queue: stored.definition.queue(node),
-                definition: stored.id,
+                service: stored.service(),
                 losses,
             };
-            self.line.enqueue(task);
+            self.queues.enqueue(task);
         }
-        self.earn_hints(&changes);
+        self.earned_hints.add_all(HintSet::earned_by(&changes));
         for timer in changes.timers {
             self.timers.set(key, timer.node, self.now.after(timer.after));
         }
     }
 
     /// Removes queue rows, timers and claims of tasks that moved on.
-    fn take_away(&mut self, run: RunKey, tenant: &Tenant, changes: &Changes) {
-        for node in &changes.timers_cleared {
-            self.timers.clear(run, *node);
+    fn remove_places(&mut self, run: RunKey, tenant: &Tenant, changes: &Changes) {
+        for node in changes.all_timers_cleared() {
+            self.timers.clear(run, node);
         }
-        self.line.cancel(run, &changes.dequeued);
+        self.queues.cancel(run, &changes.dequeued);
         for (node, claim) in &changes.claims_ended {
             let claim_ref = ClaimRef { run, node: *node, token: claim.token };
             if let Some(worker) = self.workers.get_mut(&claim.worker) {
                 worker.claims.remove(&claim_ref);
             }
-            self.line.free_slot(tenant);
-        }
-    }
-
-    fn earn_hints(&mut self, changes: &Changes) {
-        let earned = [(!changes.timers.is_empty(), Hint::Timers), (changes.run_ended, Hint::Ended)];
-        for (is_earned, hint) in earned {
-            if is_earned {
-                self.earn(hint);
-            }
+            self.queues.free_slot(tenant);
         }
     }
 
     pub(super) fn earn(&mut self, hint: Hint) {
-        if !self.earned_hints.contains(&hint) {
-            self.earned_hints.push(hint);
-        }
+        self.earned_hints.add(hint);
     }
 }
 
 /// Copies the rows a decision needs.
-fn load(book: &RunBook, needed: &Affected) -> Vec<TaskRow> {
-    match needed {
-        Affected::Nodes(nodes) => {
-            nodes.iter().filter_map(|node| book.tasks.get(node)).cloned().collect()
-        }
-        Affected::AllOpenAnd(nodes) => {
-            let is_needed =
-                |task: &&TaskRow| !task.state().is_terminal() || nodes.contains(&task.node);
-            book.tasks.values().filter(is_needed).cloned().collect()
-        }
+fn load(run: &StoredRun, affected: &Affected) -> Vec<TaskRow> {
+    if affected.all_open {
+        let is_needed =
+            |task: &&TaskRow| !task.state().is_terminal() || affected.tasks.contains(&task.node);
+        return run.tasks.values().filter(is_needed).cloned().collect();
     }
-}
-
-/// The open tasks of a run, for a cancellation.
-pub(super) fn load_open(book: &RunBook) -> Vec<TaskRow> {
-    load(book, &Affected::AllOpenAnd(BTreeSet::new()))
+    affected.tasks.iter().filter_map(|node| run.tasks.get(node)).cloned().collect()
 }

@@ -13,9 +13,9 @@ impl Tenants for MemoryStore {
     ) -> Result<(), StoreError> {
         settings.check()?;
         self.transact(|tables| {
-            tables.line.tenant(tenant)?.own = Some(settings);
-            tables.line.shrink(tenant);
-            tables.line.fill(tenant);
+            tables.queues.tenant(tenant)?.own = Some(settings);
+            tables.queues.shrink(tenant);
+            tables.queues.fill(tenant);
             tables.earn(Hint::Ready);
             Ok(())
         })
@@ -24,11 +24,11 @@ impl Tenants for MemoryStore {
     async fn set_default_tenant(&self, settings: TenantSettings) -> Result<(), StoreError> {
         settings.check()?;
         self.transact(|tables| {
-            tables.line.defaults = settings;
-            let tenants: Vec<Tenant> = tables.line.tenants.keys().cloned().collect();
+            tables.queues.defaults = settings;
+            let tenants: Vec<Tenant> = tables.queues.tenants.keys().cloned().collect();
             for tenant in tenants {
-                tables.line.shrink(&tenant);
-                tables.line.fill(&tenant);
+                tables.queues.shrink(&tenant);
+                tables.queues.fill(&tenant);
             }
             tables.earn(Hint::Ready);
         });
@@ -37,10 +37,10 @@ impl Tenants for MemoryStore {
 
     async fn tenant(&self, tenant: &Tenant) -> Result<Option<TenantView>, StoreError> {
         Ok(self.transact(|tables| {
-            let entry = tables.line.tenants.get(tenant)?;
+            let entry = tables.queues.tenants.get(tenant)?;
             Some(TenantView {
-                group: entry.group,
-                settings: entry.settings(tables.line.defaults),
+                tenant_no: entry.tenant_no,
+                settings: entry.settings(tables.queues.defaults),
                 n_ready: entry.n_ready,
                 n_running: entry.n_running,
                 n_throttled: entry.throttled.len(),

@@ -30,7 +30,7 @@ fn fire(tables: &mut Tables, timers_max: usize) -> Result<FiredTimers, StoreErro
             break;
         }
         tables.timers.clear(run, node);
-        tables.happen(run, vec![(node, Happening::TimerFired)])?;
+        tables.happen(run, Happening::timer_fired(node))?;
         n_fired += 1;
     }
     Ok(FiredTimers { n_fired, next_due: next_due(tables) })

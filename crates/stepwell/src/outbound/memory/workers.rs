@@ -1,11 +1,12 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use stepwell_core::decide::{Happening, losses_after};
+use stepwell_core::decide::{Happening, TaskHappening};
 use stepwell_core::id::{Epoch, WorkerId};
+use stepwell_core::lease::{Life, is_dead, losses_after};
 
 use super::MemoryStore;
-use super::line::Lot;
+use super::queues::ServiceKey;
 use super::tables::{Tables, WorkerEntry};
 use crate::ports::{
     ClaimRef, HeartbeatAnswer, Hint, ReapRequest, Reaped, StoreError, WorkerRegistration, Workers,
@@ -15,14 +16,22 @@ use crate::ports::{
 impl Workers for MemoryStore {
     async fn register_worker(&self, registration: WorkerRegistration) -> Result<(), StoreError> {
         self.transact(|tables| {
-            let WorkerRegistration { worker, queues, definitions, lease } = registration;
+            let WorkerRegistration { worker, queues, services, lease } = registration;
             let claims =
                 tables.workers.remove(&worker).map(|entry| entry.claims).unwrap_or_default();
             let next = tables.worker_numbers.len();
             let number = *tables.worker_numbers.entry(worker.clone()).or_insert(next);
-            let (seen_at, is_gone) = (tables.now, false);
-            let entry =
-                WorkerEntry { number, queues, definitions, lease, seen_at, claims, is_gone };
+            let (seen_at, is_gone, next_turn) = (tables.now, false, 0);
+            let entry = WorkerEntry {
+                number,
+                queues,
+                services,
+                next_turn,
+                lease,
+                seen_at,
+                claims,
+                is_gone,
+            };
             tables.workers.insert(worker, entry);
             tables.serve_what_lives();
             Ok(())
@@ -39,11 +48,10 @@ impl Workers for MemoryStore {
 
     async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError> {
         self.transact(|tables| {
-            if let Some(entry) = tables.workers.get_mut(worker) {
-                entry.is_gone = true;
-                if entry.claims.is_empty() {
-                    tables.workers.remove(worker);
-                }
+            let Some(entry) = tables.workers.get_mut(worker) else { return Ok(()) };
+            entry.is_gone = true;
+            if entry.claims.is_empty() {
+                tables.workers.remove(worker);
             }
             tables.serve_what_lives();
             Ok(())
@@ -64,20 +72,15 @@ fn heartbeat(tables: &mut Tables, worker: &WorkerId, claims: &[ClaimRef]) -> Hea
         return HeartbeatAnswer::Dead;
     };
     entry.seen_at = now;
-    let is_lost = |claim: &&ClaimRef| !entry.claims.contains(claim);
-    let is_unknown = |claim: &&ClaimRef| !claims.contains(claim);
-    HeartbeatAnswer::Alive {
-        lost: claims.iter().filter(is_lost).copied().collect(),
-        unknown: entry.claims.iter().filter(is_unknown).copied().collect(),
-    }
+    HeartbeatAnswer::compare(&entry.claims, claims)
 }
 
 fn reap(tables: &mut Tables, request: ReapRequest) -> Result<Reaped, StoreError> {
     let now = tables.now;
-    let is_silent = |entry: &WorkerEntry| now.since(entry.seen_at) > entry.lease;
-    let is_dead =
-        |entry: &WorkerEntry| entry.is_gone || (request.judges_silence && is_silent(entry));
-    let dead = tables.workers.iter().filter(|(_, entry)| is_dead(entry));
+    let dead = tables
+        .workers
+        .iter()
+        .filter(|(_, entry)| is_dead(&entry.life(), now, request.judges_silence));
     let mut dead: Vec<(usize, WorkerId)> =
         dead.map(|(worker, entry)| (entry.number, worker.clone())).collect();
     dead.sort_unstable();
@@ -86,7 +89,7 @@ fn reap(tables: &mut Tables, request: ReapRequest) -> Result<Reaped, StoreError>
     let dead = dead.iter().filter_map(|(_, worker)| tables.workers.remove(worker));
     let dead: Vec<WorkerEntry> = dead.collect();
     let served = tables.served();
-    tables.line.serve_only(served);
+    tables.queues.serve_only(served);
     let mut reaped = Reaped::default();
     for entry in dead {
         reaped.n_workers += 1;
@@ -95,7 +98,6 @@ fn reap(tables: &mut Tables, request: ReapRequest) -> Result<Reaped, StoreError>
     }
     if reaped.n_workers > 0 {
         tables.serve_what_lives();
-        tables.earn(Hint::Claims);
     }
     Ok(reaped)
 }
@@ -108,40 +110,38 @@ fn lose(
 ) -> Result<(), StoreError> {
     let mut losses = Vec::with_capacity(claims.len());
     for claim in claims {
-        let task = tables.book(claim.run)?.tasks.get(&claim.node);
+        let task = tables.run(claim.run)?.tasks.get(&claim.node);
         losses.push(task.map_or(0, |task| task.losses));
     }
-    let mut by_run: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (claim, losses) in claims.iter().zip(losses_after(&losses, crash_limit)) {
-        let happening = Happening::Lost { losses, crash_limit };
-        by_run.entry(claim.run).or_default().push((claim.node, happening));
-    }
-    for (run, happenings) in by_run {
-        for (node, happening) in happenings {
-            // A loss that failed the run may have cancelled the run's other tasks with it.
-            let is_running =
-                tables.book(run)?.tasks.get(&node).is_some_and(|task| task.claim().is_some());
-            if is_running {
-                tables.happen(run, vec![(node, happening)])?;
-            }
-        }
+        // A loss that failed the run may have cancelled the run's other tasks with it; then it
+        // is not current any more.
+        let happening = TaskHappening::Lost { losses, crash_limit };
+        tables.happen(claim.run, Happening::Task(claim.node, happening))?;
     }
     Ok(())
 }
 
+impl WorkerEntry {
+    fn life(&self) -> Life {
+        let Self { seen_at, lease, is_gone: has_left, .. } = *self;
+        Life { seen_at, lease, has_left, is_gone: false }
+    }
+}
+
 impl Tables {
-    /// Tells the line what live workers serve.
+    /// Tells the queues what live workers serve.
     fn serve_what_lives(&mut self) {
         let served = self.served();
-        self.line.serve(served);
+        self.queues.serve(served);
         self.earn(Hint::Ready);
     }
 
-    fn served(&self) -> BTreeSet<Lot> {
+    fn served(&self) -> BTreeSet<ServiceKey> {
         let mut served = BTreeSet::new();
         for worker in self.workers.values().filter(|worker| !worker.is_gone) {
             for queue in &worker.queues {
-                served.extend(worker.definitions.iter().map(|id| (queue.clone(), *id)));
+                served.extend(worker.services.iter().map(|id| (queue.clone(), *id)));
             }
         }
         served

@@ -8,6 +8,7 @@ use stepwell_core::id::{DefinitionId, Token};
 use super::queue::claim::Chosen;
 use super::rows::corrupt;
 use super::rows::queue::ClaimedCandidate;
+use super::rows::run::RunRef;
 use super::rows::task::is_failure_handler;
 use super::rows::worker::ServingWorker;
 use super::run::inputs::{InputPlan, read_inputs};
@@ -93,8 +94,8 @@ impl PostgresStore {
         let (ids, queues) = (self.shared.ids(session), self.shared.queues(session));
         // Read before the commit: what is claimed can be handed out.
         let mut definitions: BTreeMap<DefinitionId, Arc<StoredDefinition>> = BTreeMap::new();
-        for id in &serving.definitions {
-            let id = DefinitionId(id.unsigned_abs());
+        for service in serving.services() {
+            let id = RunRef::of_service(service, 0).definition;
             definitions.extend(ids.find_plan(id).await?.map(|stored| (id, stored)));
         }
         let tenants = chosen.tasks.iter().map(|task| task.run_ref.tenant_no).collect();
@@ -127,8 +128,9 @@ impl PostgresStore {
                 tenant: tenants.get(&task.run_ref.tenant_no).cloned().ok_or_else(nobody)?,
                 run_id: claimed.run_id,
                 definition: definitions.get(&definition).cloned().ok_or_else(missing)?,
-                attempt: claimed.attempt,
-                is_suspect: is_suspect(claimed.losses, request.crash_limit),
+                attempt: queues.start_attempt(task).attempt,
+                failures: task.failures,
+                is_suspect: is_suspect(task.losses, request.crash_limit),
                 inputs: inputs.filter(|_| !is_failure_handler(task.node)),
             })
         };

@@ -1,22 +1,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use stepwell_core::decide::{CancelAnswer, Happening};
-use stepwell_core::id::{Node, RunKey, Token};
+use stepwell_core::decide::{CancelAnswer, Happening, RunHappening, TaskHappening, Verdict};
+use stepwell_core::id::{Node, RunKey};
 use stepwell_core::run::AttemptState;
 use uuid::Uuid;
 
 use super::queue::service::lock_serving_shared;
-use super::rows::{Param, TaskKeys, attempt, read_all, token};
-use super::run::happen::{Accepted, DecidedBatch};
+use super::rows::{Param, TaskKeys, attempt, corrupt, read_all, token};
+use super::run::happen::DecidedBatch;
 use super::run::write::{Payloads, RunUpdate, Write};
 use super::run::{Happened, Happenings};
 use super::session::{Done, PgResult, Session};
 use super::sql::{self, Sql};
 use super::{PostgresStore, Role};
 use crate::ports::{
-    ClaimRef, ClaimRequest, CommitAnswer, CommitItem, Commits, Committed, Hint, Outcome, Payload,
-    StoreError,
+    ClaimRef, ClaimRequest, CommitAnswer, CommitItem, Commits, Committed, Payload, StoreError,
 };
 
 const FIND_ATTEMPTS: Sql = sql::ATTEMPT.named("find_attempts");
@@ -55,125 +54,101 @@ impl PostgresStore {
         offer: Option<&ClaimRequest>,
     ) -> PgResult<Done<Committed>> {
         let runs = self.shared.runs(session);
-        let (decided, idle) = runs.open_and_decide(happenings(items), offer).await?;
-        let DecidedBatch { accepted, updates, tenants } = decided;
-        // A claim may stand twice in a batch: its first item counted, the others are answered as
-        // those of a repeated commit are.
-        let (first, repeated) = first_of_claims(items);
-        let is_late = |claim: &&ClaimRef| !accepted.contains(&fenced(**claim));
-        let late = first.iter().map(|item| &item.claim).filter(is_late);
-        let late: Vec<ClaimRef> = late.copied().collect();
-        let mut earlier = find_earlier(session, &late).await?;
-        if !repeated.is_empty() {
-            earlier.extend(updates.iter().flat_map(RunUpdate::ended_claims));
-        }
-        let outputs = outputs(&first, &accepted);
+        let (happenings, outputs) = self.happenings(items);
+        let (decided, idle) = runs.open_and_decide(happenings, offer).await?;
+        let DecidedBatch { mut verdicts, updates, tenants } = decided;
+        let mut is_applied =
+            |item: &CommitItem| verdicts.next(item.claim.run).is_some_and(Verdict::is_applied);
+        let applied: Vec<bool> = items.iter().map(&mut is_applied).collect();
+        let earlier = find_earlier(session, items, &applied, &updates).await?;
+        let outputs: Vec<(RunKey, Node, &Payload)> = applied_outputs(items, &applied, &outputs);
         let (payloads, closes) = (Payloads::Outputs(&outputs), true);
         let outcome = runs.write(Write { updates, tenants, payloads, closes, idle }).await?;
-        let mut hints = outcome.hints;
-        if items.iter().any(|item| matches!(item.outcome, Outcome::Failed { .. })) {
-            // It may have cancelled others that run.
-            hints.insert(Hint::Claims);
-        }
-        let answers = answers(items, &accepted, &earlier);
+        let answer = |(item, is_applied): (&CommitItem, &bool)| {
+            if *is_applied {
+                return CommitAnswer::Accepted;
+            }
+            CommitAnswer::of_earlier(earlier.get(&item.claim).copied())
+        };
+        let answers = items.iter().zip(&applied).map(answer).collect();
         let answer = Committed { answers, handed_over: outcome.handed_over };
-        Ok(Done { answer, hints, learned: runs.queues.learned() })
+        Ok(Done { answer, hints: outcome.hints, learned: runs.queues.learned() })
+    }
+
+    /// What happened, by run, and the outputs that have to be stored, by item.
+    fn happenings(&self, items: &[CommitItem]) -> (Happenings, Vec<Option<Payload>>) {
+        let mut happenings = Happenings::new();
+        let mut outputs = Vec::with_capacity(items.len());
+        for CommitItem { claim, outcome } in items {
+            let (mut happening, output) = outcome.clone().split();
+            if let TaskHappening::Failed { failures, .. } = &mut happening {
+                *failures = self.shared.guesses.failures(claim).unwrap_or(*failures);
+            }
+            let happening = Happening::Task(claim.node, happening);
+            let happened = Happened { token: Some(claim.token), happening };
+            happenings.entry(claim.run).or_default().push(happened);
+            outputs.push(output);
+        }
+        (happenings, outputs)
     }
 
     async fn cancel_once(&self, run: RunKey) -> PgResult<Done<Option<CancelAnswer>>> {
         let session = self.begin(Role::Work).await?;
         lock_serving_shared(&session).await?;
         let runs = self.shared.runs(&session);
-        let (answer, hints) = runs.cancel(run).await?;
+        let happening = Happening::Run(RunHappening::Cancelled);
+        let happened = Happened { token: None, happening };
+        let (mut verdicts, hints) = runs.happen(Happenings::from([(run, vec![happened])])).await?;
+        let answer = match verdicts.next(run) {
+            Some(Verdict::Cancel(answer)) => Some(answer),
+            Some(_) => return Err(corrupt("a request to cancel was not answered").into()),
+            None => None,
+        };
         let learned = runs.queues.learned();
         self.commit_session(session).await?;
-        Ok(Done { answer, hints: hints.with(Hint::Claims), learned })
+        Ok(Done { answer, hints, learned })
     }
 }
 
-/// What happened, by run.
-fn happenings(items: &[CommitItem]) -> Happenings {
-    let mut happenings = Happenings::new();
-    for item in items {
-        let happened = Happened {
-            node: item.claim.node,
-            token: Some(item.claim.token),
-            happening: happening(&item.outcome),
-        };
-        happenings.entry(item.claim.run).or_default().push(happened);
-    }
-    happenings
-}
-
-fn happening(outcome: &Outcome) -> Happening {
-    match outcome.clone() {
-        Outcome::Completed { notes, .. } => Happening::Completed { notes },
-        Outcome::Failed { failure, notes, chance } => Happening::Failed { failure, notes, chance },
-        Outcome::Skipped => Happening::Skipped,
-        Outcome::Slept => Happening::Slept,
-        Outcome::Released => Happening::Released,
-    }
-}
-
-/// A claim as [`Accepted`] lists it.
-fn fenced(claim: ClaimRef) -> (RunKey, Node, Option<Token>) {
-    (claim.run, claim.node, Some(claim.token))
-}
-
-/// The first item of every claim, and the claims of the other items.
-fn first_of_claims(items: &[CommitItem]) -> (Vec<&CommitItem>, Vec<ClaimRef>) {
-    let mut seen = BTreeSet::new();
-    let (first, repeated): (Vec<_>, Vec<_>) =
-        items.iter().partition(|item| seen.insert(item.claim));
-    (first, repeated.into_iter().map(|item| item.claim).collect())
-}
-
-/// The outputs that were accepted and have to be stored: an empty one is what is read where there
-/// is none.
-fn outputs<'i>(items: &[&'i CommitItem], accepted: &Accepted) -> Vec<(RunKey, Node, &'i Payload)> {
-    let output = |item: &&'i CommitItem| match &item.outcome {
-        Outcome::Completed { output, .. }
-            if !output.codec.is_empty() && accepted.contains(&fenced(item.claim)) =>
-        {
-            Some((item.claim.run, item.claim.node, output))
-        }
-        _ => None,
+/// The outputs of outcomes that took effect.
+fn applied_outputs<'o>(
+    items: &[CommitItem],
+    applied: &[bool],
+    outputs: &'o [Option<Payload>],
+) -> Vec<(RunKey, Node, &'o Payload)> {
+    let output = |((item, is_applied), output): ((&CommitItem, &bool), &'o Option<Payload>)| {
+        let output = output.as_ref().filter(|_| *is_applied)?;
+        Some((item.claim.run, item.claim.node, output))
     };
-    items.iter().filter_map(output).collect()
+    items.iter().zip(applied).zip(outputs).filter_map(output).collect()
 }
 
-/// How attempts under the tokens of items that changed nothing now had ended before: the reply
-/// to an earlier commit may have been lost.
+/// How attempts ended under the claims of items that changed nothing. The reply to an earlier
+/// commit may have been lost, or a claim may stand twice in a batch, or another item may have
+/// cancelled its task.
 async fn find_earlier(
     session: &Session,
-    late: &[ClaimRef],
+    items: &[CommitItem],
+    applied: &[bool],
+    updates: &[RunUpdate],
 ) -> PgResult<BTreeMap<ClaimRef, AttemptState>> {
+    let mut late: BTreeSet<ClaimRef> = BTreeSet::new();
+    let late_items = items.iter().zip(applied).filter(|(_, is_applied)| !**is_applied);
+    late.extend(late_items.map(|(item, _)| item.claim));
     if late.is_empty() {
         return Ok(BTreeMap::new());
+    }
+    let mut earlier: BTreeMap<ClaimRef, AttemptState> =
+        updates.iter().flat_map(RunUpdate::ended_claims).collect();
+    late.retain(|claim| !earlier.contains_key(claim));
+    if late.is_empty() {
+        return Ok(earlier);
     }
     let tasks = TaskKeys::of(late.iter().map(|claim| (claim.run, claim.node)));
     let tokens: Vec<Uuid> = late.iter().map(|claim| token(claim.token)).collect();
     let [runs, nodes] = tasks.params();
     let params: [Param<'_>; 3] = [runs, nodes, &tokens];
     let rows = session.all(FIND_ATTEMPTS, &params).await?;
-    Ok(read_all(&rows, attempt::read_end)?.into_iter().collect())
-}
-
-/// What each item is answered, given how attempts had ended before.
-fn answers(
-    items: &[CommitItem],
-    accepted: &Accepted,
-    earlier: &BTreeMap<ClaimRef, AttemptState>,
-) -> Vec<CommitAnswer> {
-    let mut seen = BTreeSet::new();
-    let answer = |item: &CommitItem| {
-        let is_now = seen.insert(item.claim) && accepted.contains(&fenced(item.claim));
-        match earlier.get(&item.claim) {
-            Some(AttemptState::Cancelled | AttemptState::Lost) => CommitAnswer::NotMine,
-            Some(_) => CommitAnswer::Accepted,
-            None if is_now => CommitAnswer::Accepted,
-            None => CommitAnswer::NotMine,
-        }
-    };
-    items.iter().map(answer).collect()
+    earlier.extend(read_all(&rows, attempt::read_end)?);
+    Ok(earlier)
 }

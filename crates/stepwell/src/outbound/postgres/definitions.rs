@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stepwell_core::id::DefinitionId;
-use stepwell_core::workflow::Definition;
+use stepwell_core::workflow::{self, Definition, KnownVersion, Registration};
 
 use super::rows::{definition, int32, json, read_all};
 use super::session::{Done, Params, PgResult, Session};
@@ -48,7 +48,7 @@ impl Definitions for PostgresStore {
 /// A definition that is stored.
 struct Registered {
     stored: Arc<StoredDefinition>,
-    /// Whether other policies were replaced.
+    /// Whether other policies, or another version, were replaced.
     is_replaced: bool,
 }
 
@@ -71,41 +71,27 @@ async fn of_workflow(session: &Session, workflow: &str) -> PgResult<Vec<StoredDe
     Ok(read_all(&rows, definition::read)?)
 }
 
-/// Stores a definition, or takes over its policies.
-async fn register(session: &Session, definition: &Definition) -> PgResult<Registered> {
-    let known = of_workflow(session, &definition.workflow).await?;
-    let version_max = known.last().map_or(0, |stored| stored.version);
-    let is_same = |stored: &&StoredDefinition| stored.definition.signature == definition.signature;
-    if let Some(stored) = known.iter().find(is_same) {
-        return refresh(session, stored.clone(), definition).await;
-    }
-    let version = definition.version.unwrap_or(version_max + 1);
-    if known.iter().any(|stored| stored.version == version) {
-        return Err(StoreError::version_conflict(definition, version).into());
-    }
-    let (signature, body) = (definition.signature.0.as_slice(), json(definition)?);
-    let params: Params<'_> = &[&definition.workflow, &int32(version), &signature, &body];
-    let row = session.one(INSERT_DEFINITION, params).await?;
-    let id = row.as_ref().map(definition::read_id).transpose()?.unwrap_or(DefinitionId(0));
-    let stored = StoredDefinition { id, version, definition: definition.clone() };
-    Ok(Registered { stored: Arc::new(stored), is_replaced: false })
-}
-
-/// Takes over the given policies into a stored structure.
-async fn refresh(
-    session: &Session,
-    mut stored: StoredDefinition,
-    definition: &Definition,
-) -> PgResult<Registered> {
-    if definition.version.is_some_and(|version| version != stored.version) {
-        return Err(StoreError::version_conflict(definition, stored.version).into());
-    }
-    let policy = stored.definition.policy_of(definition);
-    let is_replaced = policy != stored.definition.policy;
-    if is_replaced {
-        stored.definition.policy = policy;
-        let (id, body) = (int32(stored.id.0), json(&stored.definition)?);
-        session.run(UPDATE_DEFINITION, &[&id, &body]).await?;
-    }
+/// Stores a definition, or takes over its policies and version.
+async fn register(session: &Session, given: &Definition) -> PgResult<Registered> {
+    let known = of_workflow(session, &given.workflow).await?;
+    let versions: Vec<KnownVersion<'_>> = known.iter().map(StoredDefinition::known).collect();
+    let registration = workflow::register(&versions, given)
+        .map_err(|conflict| StoreError::version_conflict(given, conflict))?;
+    let (stored, is_replaced) = match registration {
+        Registration::Same { index } => (known[index].clone(), false),
+        Registration::Refresh { index, version, definition } => {
+            let (id, body) = (known[index].id, json(&definition)?);
+            let params: Params<'_> = &[&int32(id.0), &int32(version), &body];
+            session.run(UPDATE_DEFINITION, params).await?;
+            (StoredDefinition { id, version, definition }, true)
+        }
+        Registration::New { version, definition } => {
+            let (signature, body) = (definition.signature.0.as_slice(), json(&definition)?);
+            let params: Params<'_> = &[&definition.workflow, &int32(version), &signature, &body];
+            let row = session.one(INSERT_DEFINITION, params).await?;
+            let id = row.as_ref().map(definition::read_id).transpose()?;
+            (StoredDefinition { id: id.unwrap_or(DefinitionId(0)), version, definition }, false)
+        }
+    };
     Ok(Registered { stored: Arc::new(stored), is_replaced })
 }

@@ -21,9 +21,9 @@ impl Leadership for PostgresStore {
             let micros = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
             let now = self.shared.pool.injected_now();
             let params: Params<'_> = &[&candidate.as_str(), &micros, &now];
-            let row = self.query_once(Role::Leader, RENEW_LEADER, params).await?;
-            if let Some(row) = row {
-                return Ok(Lead::Leading(read_epoch(&row)?));
+            let rows = self.query_once(Role::Leader, RENEW_LEADER, params).await?;
+            if let Some(row) = rows.first() {
+                return Ok(Lead::Leading(read_epoch(row)?));
             }
         }
         let lead = self.with_retries(|| self.lead_once(candidate, ttl)).await?;

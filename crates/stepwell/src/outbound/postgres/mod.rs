@@ -44,12 +44,12 @@ use queue::positions::insert_missing_positions;
 use queue::watermark::Watermarks;
 use queue::{LimitsSeen, QueueSet};
 use run::RunSet;
-use session::{Conflict, Done, HintSet, Params, PgError, PgResult, Session, retry};
+use session::{Conflict, Done, Params, PgError, PgResult, Session, retry};
 use sql::Sql;
 use tokio_postgres::Row;
 use wake::pending::{PendingWakes, WakeKinds};
 
-use crate::ports::{Hints, Store, StoreError, Traffic};
+use crate::ports::{HintSet, Hints, Store, StoreError, Traffic};
 
 /// A store in a PostgreSQL schema. Clones share one pool of connections.
 #[derive(Clone)]
@@ -139,18 +139,18 @@ impl PostgresStore {
 
     /// A look at the store that changes nothing, or one row at most: one statement in one round
     /// trip.
-    async fn query_once(&self, role: Role, sql: Sql, params: Params<'_>) -> PgResult<Option<Row>> {
+    async fn query_once(&self, role: Role, sql: Sql, params: Params<'_>) -> PgResult<Vec<Row>> {
         let session = self.unopened(role).await?;
-        let (opened, row, closed) = tokio::join!(
+        let (opened, rows, closed) = tokio::join!(
             biased;
             session.open_timeless(),
-            session.one(sql, params),
+            session.all(sql, params),
             session.close(),
         );
-        let row = opened.and(row)?;
+        let rows = opened.and(rows)?;
         closed?;
         session.end();
-        Ok(row)
+        Ok(rows)
     }
 
     /// Tries a transaction again as long as it conflicts with others. When it has gone through,
@@ -172,6 +172,8 @@ impl PostgresStore {
             Conflict::TenantHasLimit(tenants) => guesses.remember_limits(tenants),
             Conflict::WorkerChanged(changed) => guesses.remember_worker(changed.0, changed.1),
             Conflict::RunIdTaken => guesses.remember_taken_id(),
+            Conflict::OutOfPositions(full) => guesses.remember_full(full),
+            Conflict::WrongFailures(failures) => guesses.remember_failures(failures),
             Conflict::RunsChanged => ids.forget_runs(),
             Conflict::TenantsRenumbered => ids.forget_tenants(),
             Conflict::NoPositionRow(missing) => insert_missing_positions(pool, &missing).await?,
@@ -181,9 +183,10 @@ impl PostgresStore {
     }
 
     fn give_hints(&self, earned: HintSet) {
-        for hint in earned.iter() {
-            self.shared.wakes.hints.give(hint);
+        if earned.is_empty() {
+            return;
         }
+        self.shared.wakes.hints.give_all(earned);
         self.shared.wakes.tell(earned.iter().collect::<WakeKinds>());
     }
 }

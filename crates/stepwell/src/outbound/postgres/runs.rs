@@ -7,9 +7,7 @@ use tokio_postgres::Row;
 
 use super::lookup::IdLookup;
 use super::rows::run::StoredRun;
-use super::rows::{
-    attempt, event, key, keys, payload, read_all, rows_max as sql_rows_max, run, task,
-};
+use super::rows::{attempt, event, key, keys, payload, read_all, rows_max as limit, run, task};
 use super::run::inputs::read_parent_results;
 use super::run::start::FIND_RUNS;
 use super::session::{Params, PgResult, Session};
@@ -62,8 +60,7 @@ impl Runs for PostgresStore {
         let session = self.begin(Role::Work).await?;
         let outputs = session.all(READ_OUTPUTS, &[&key(run)]).await?;
         self.commit_session(session).await?;
-        let outputs = read_all(&outputs, payload::read_output)?.into_iter();
-        Ok(outputs.map(|((_, node), output)| (node, output)).collect())
+        read_all(&outputs, payload::read_optional_output)
     }
 
     async fn log(&self, run: RunKey) -> Result<Option<RunLog>, StoreError> {
@@ -116,7 +113,7 @@ async fn read_log(session: &Session, run: StoredRun) -> PgResult<RunLog> {
 }
 
 async fn view(ids: &IdLookup<'_>, run: StoredRun) -> PgResult<RunView> {
-    let definition = ids.plan(run.row.definition).await?;
+    let definition = ids.plan_of(&run.row).await?;
     Ok(RunView { row: run.row, definition })
 }
 
@@ -136,16 +133,12 @@ async fn list(
     let before = key(before.unwrap_or(RunKey(u128::MAX)));
     let tenant = filter.tenant.as_ref().map(Tenant::as_str);
     let status = filter.status.map(|status| status as i16);
-    let one_more = sql_rows_max(rows_max + 1);
+    let one_more = limit(rows_max + 1);
     let params: Params<'_> = &[&before, &tenant, &filter.workflow, &status, &one_more];
     let found = ids.session.all(LIST_RUNS, params).await?;
-    let mut found = read_all(&found, run::read)?;
-    let has_more = found.len() > rows_max;
-    found.truncate(rows_max);
-    let next = found.last().filter(|_| has_more).map(|run| run.row.key);
     let mut runs = Vec::with_capacity(found.len());
-    for run in found {
-        runs.push(view(ids, run).await?);
+    for row in &found {
+        runs.push(view(ids, run::read(row)?).await?);
     }
-    Ok(RunPage { runs, next })
+    Ok(RunPage::cut(runs, rows_max))
 }

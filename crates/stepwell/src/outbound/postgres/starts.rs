@@ -3,11 +3,12 @@ use std::collections::{BTreeSet, HashSet};
 use async_trait::async_trait;
 use stepwell_core::code::Code;
 use stepwell_core::id::{DefinitionId, Tenant};
+use stepwell_core::queue::FairError;
 
 use super::lookup::tenants::tenant_nos;
 use super::run::start::{Definitions, NewRuns};
 use super::run::write::{Payloads, Write};
-use super::session::{Done, PgResult, Session};
+use super::session::{Done, Learned, PgResult, Session};
 use super::{PostgresStore, Role};
 use crate::ports::{ClaimRequest, StartAnswer, StartRequest, Started, Starts, StoreError};
 
@@ -72,14 +73,19 @@ impl PostgresStore {
             answers.push(match definitions.get(&request.seed.definition) {
                 None => StartAnswer::Refused(unknown_definition(request)),
                 Some(_) if inserted.keys.contains(&request.seed.key) => StartAnswer::Started,
-                Some(stored) => runs.compare_with_existing(request, stored, &existing).await?,
+                Some(_) if !new.has_tenant(&request.seed.tenant) => {
+                    StartAnswer::Refused(FairError::TooManyTenants.into())
+                }
+                Some(stored) => {
+                    let without_room = &inserted.without_room;
+                    runs.compare_with_existing(request, stored, &existing, without_room).await?
+                }
             });
         }
         let (updates, inputs) = new.updates(session.now(), &inserted.keys);
         let (tenants, payloads, closes) = (inserted.tenants, Payloads::Inputs(&inputs), true);
         let outcome = runs.write(Write { updates, tenants, payloads, closes, idle }).await?;
-        let mut learned = runs.queues.learned();
-        learned.ids_repeat = inserted.ids_repeat;
+        let learned = Learned { limits: runs.queues.learned().limits, ..inserted.learned };
         let answer = Started { answers, handed_over: outcome.handed_over };
         Ok(Done { answer, hints: outcome.hints, learned })
     }

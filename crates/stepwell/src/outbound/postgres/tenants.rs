@@ -1,11 +1,12 @@
 use async_trait::async_trait;
 use stepwell_core::id::Tenant;
+use stepwell_core::queue::FairError;
 
 use super::lookup::tenants::{LOCK_TENANT_TABLE, tenant_nos};
 use super::queue::LOCK_TENANTS;
 use super::queue::service::lock_serving_shared;
 use super::rows::{int32, read_all, tenant};
-use super::session::{Done, HintSet, PgResult};
+use super::session::{Done, PgResult};
 use super::sql::{self, Sql};
 use super::{PostgresStore, Role};
 use crate::ports::{Hint, StoreError, TenantSettings, TenantView, Tenants};
@@ -48,7 +49,8 @@ impl PostgresStore {
     ) -> PgResult<Done<()>> {
         let asked = std::slice::from_ref(tenant);
         let numbers = tenant_nos(&self.shared.pool, &self.shared.ids, asked).await?;
-        let tenant_no = numbers.get(tenant).copied().unwrap_or_default();
+        let too_many = || StoreError::from(FairError::TooManyTenants);
+        let tenant_no = numbers.get(tenant).copied().ok_or_else(too_many)?;
         let session = self.begin(Role::Work).await?;
         lock_serving_shared(&session).await?;
         let number = int32(tenant_no);
@@ -60,7 +62,7 @@ impl PostgresStore {
         queues.apply_settings(tenant_no).await?;
         let learned = queues.learned();
         self.commit_session(session).await?;
-        Ok(Done { answer: (), hints: HintSet::default().with(Hint::Ready), learned })
+        Ok(Done::telling((), Hint::Ready, learned))
     }
 
     async fn set_default_once(&self, settings: TenantSettings) -> PgResult<Done<()>> {
@@ -79,6 +81,6 @@ impl PostgresStore {
         }
         let learned = queues.learned();
         self.commit_session(session).await?;
-        Ok(Done { answer: (), hints: HintSet::default().with(Hint::Ready), learned })
+        Ok(Done::telling((), Hint::Ready, learned))
     }
 }

@@ -32,8 +32,8 @@ impl PostgresStore {
     /// How long until the next timer is due, if there is one.
     async fn until_due(&self, epoch: Epoch) -> Result<Option<Duration>, StoreError> {
         let params: Params<'_> = &[&int(epoch.0), &self.shared.pool.injected_now()];
-        let row = self.query_once(Role::Leader, ANY_DUE_TIMER, params).await?;
-        read_until_due(&row.ok_or(StoreError::NotLeader)?)
+        let rows = self.query_once(Role::Leader, ANY_DUE_TIMER, params).await?;
+        read_until_due(rows.first().ok_or(StoreError::NotLeader)?)
     }
 
     async fn fire_once(&self, epoch: Epoch, timers_max: usize) -> PgResult<Done<FiredTimers>> {

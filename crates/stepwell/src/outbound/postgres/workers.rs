@@ -2,16 +2,18 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use stepwell_core::id::{Epoch, Queue, WorkerId};
+use stepwell_core::time::Timestamp;
 
-use super::lead::reap::{DELETE_SERVE, MARK_WORKERS_DEAD, READ_CLAIMS, reap};
+use super::lead::reap::{DELETE_SERVE, MARK_WORKERS_DEAD, READ_CLAIMS, dead_among, reap};
 use super::lookup::plans::DEFINITION_REVISIONS;
 use super::queue::service::lock_serving_exclusive;
 use super::rows::{definition, int, int32, read_all, worker};
-use super::session::{Done, HintSet, Params, PgResult, Session};
+use super::session::{Done, Params, PgResult, Session};
 use super::sql::{self, Sql};
 use super::{PostgresStore, Role};
 use crate::ports::{
-    ClaimRef, HeartbeatAnswer, Hint, ReapRequest, Reaped, StoreError, WorkerRegistration, Workers,
+    ClaimRef, HeartbeatAnswer, Hint, HintSet, ReapRequest, Reaped, StoreError, WorkerRegistration,
+    Workers,
 };
 
 const UPSERT_WORKER: Sql = sql::WORKER.named("upsert_worker");
@@ -19,7 +21,7 @@ const INSERT_SERVE: Sql = sql::WORKER.named("insert_serve");
 const RENEW_LEASE: Sql = sql::WORKER.named("renew_lease");
 const LOCK_WORKER: Sql = sql::WORKER.named("lock_worker");
 const MARK_WORKER_GONE: Sql = sql::WORKER.named("mark_worker_gone");
-const ANY_DEAD_WORKER: Sql = sql::WORKER.named("any_dead_worker");
+const READ_LIVES: Sql = sql::WORKER.named("read_lives");
 
 #[async_trait]
 impl Workers for PostgresStore {
@@ -61,13 +63,13 @@ impl PostgresStore {
         let row = session.one(UPSERT_WORKER, params).await?;
         let no = row.as_ref().map(worker::read_no).transpose()?.unwrap_or_default();
         session.run(DELETE_SERVE, &[&vec![no]]).await?;
-        let definitions: Vec<i32> = registration.definitions.iter().map(|id| int32(id.0)).collect();
-        session.run(INSERT_SERVE, &[&no, &queues, &definitions]).await?;
+        let services: Vec<i32> = registration.services.iter().map(|id| int32(id.0)).collect();
+        session.run(INSERT_SERVE, &[&no, &queues, &services]).await?;
         let queues = self.shared.queues(&session);
         queues.park_and_unpark().await?;
         let learned = queues.learned();
         self.commit_session(session).await?;
-        Ok(Done { answer: (), hints: HintSet::default().with(Hint::Ready), learned })
+        Ok(Done::telling((), Hint::Ready, learned))
     }
 
     async fn deregister_once(&self, worker: &WorkerId) -> PgResult<Done<()>> {
@@ -83,7 +85,7 @@ impl PostgresStore {
                 session.run(MARK_WORKERS_DEAD, &[&vec![no]]).await?;
             }
             queues.park_and_unpark().await?;
-            hints.insert(Hint::Ready);
+            hints.add(Hint::Ready);
         }
         let learned = queues.learned();
         self.commit_session(session).await?;
@@ -91,15 +93,18 @@ impl PostgresStore {
     }
 
     async fn reap_once(&self, epoch: Epoch, request: ReapRequest) -> PgResult<Done<Reaped>> {
-        let params: Params<'_> =
-            &[&int(epoch.0), &request.judges_silence, &self.shared.pool.injected_now()];
-        let row = self.query_once(Role::Leader, ANY_DEAD_WORKER, params).await?;
-        if !worker::read_any_dead(&row.ok_or(StoreError::NotLeader)?)? {
+        let rows = self.query_once(Role::Leader, READ_LIVES, &[&int(epoch.0)]).await?;
+        let looked_at = read_all(&rows, worker::read_looked_at)?;
+        let now = looked_at.first().map_or(0, |(now, _)| *now);
+        let now = Timestamp::from_micros(self.shared.pool.injected_now().unwrap_or(now));
+        let suspected =
+            dead_among(looked_at.into_iter().filter_map(|(_, life)| life), now, request);
+        if suspected.is_empty() {
             return Ok(Done::quiet(Reaped::default()));
         }
         let session = self.begin(Role::Leader).await?;
         let runs = self.shared.runs(&session);
-        let (answer, hints) = reap(&runs, epoch, request).await?;
+        let (answer, hints) = reap(&runs, epoch, &suspected, request).await?;
         let learned = runs.queues.learned();
         self.commit_session(session).await?;
         Ok(Done { answer, hints, learned })
@@ -118,7 +123,5 @@ async fn heartbeat(
     let held = session.all(READ_CLAIMS, &[&vec![no]]).await?;
     let held = read_all(&held, |row| Ok(worker::read_claim(row)?.claim))?;
     let held: BTreeSet<ClaimRef> = held.into_iter().collect();
-    let lost = claims.iter().filter(|claim| !held.contains(claim)).copied().collect();
-    let unknown = held.into_iter().filter(|claim| !claims.contains(claim)).collect();
-    Ok(HeartbeatAnswer::Alive { lost, unknown })
+    Ok(HeartbeatAnswer::compare(&held, claims))
 }

@@ -1,16 +1,16 @@
 use async_trait::async_trait;
-use stepwell_core::decide::{CancelAnswer, Happening};
+use stepwell_core::decide::{CancelAnswer, Happening, RunHappening, TaskHappening, Verdict};
 use stepwell_core::id::RunKey;
-use stepwell_core::run::AttemptState;
 
-use super::queue::claim::holds;
+use super::file::corrupt;
 use super::queue::hand_over::hand_over;
+use super::run::happen::happen;
+use super::run::inputs;
 use super::run::write::keep_output;
-use super::run::{happen, inputs};
 use super::writer::Transaction;
 use super::{SqliteStore, rows};
 use crate::ports::{
-    ClaimRef, ClaimRequest, CommitAnswer, CommitItem, Commits, Committed, Hint, Outcome, StoreError,
+    ClaimRef, ClaimRequest, CommitAnswer, CommitItem, Commits, Committed, StoreError,
 };
 
 #[async_trait]
@@ -32,14 +32,7 @@ impl Commits for SqliteStore {
     }
 
     async fn cancel(&self, run: RunKey) -> Result<Option<CancelAnswer>, StoreError> {
-        self.write(move |transaction| {
-            let answer = happen::cancel(transaction, run)?;
-            if answer.is_some() {
-                transaction.earn(Hint::Claims);
-            }
-            Ok(answer)
-        })
-        .await
+        self.write(move |transaction| cancel(transaction, run)).await
     }
 }
 
@@ -47,44 +40,35 @@ fn commit(
     transaction: &mut Transaction<'_, '_>,
     item: CommitItem,
 ) -> Result<CommitAnswer, StoreError> {
-    let ClaimRef { run, node, .. } = item.claim;
-    if !holds(transaction, item.claim)? {
-        return repeated(transaction, item.claim);
-    }
-    let mut output = None;
-    let happening = match item.outcome {
-        Outcome::Completed { output: given, notes } => {
-            // An empty output is what is read where there is none.
-            output = Some(given).filter(|given| !given.codec.is_empty());
-            Happening::Completed { notes }
-        }
-        Outcome::Failed { failure, notes, chance } => Happening::Failed { failure, notes, chance },
-        Outcome::Skipped => Happening::Skipped,
-        Outcome::Slept => Happening::Slept,
-        Outcome::Released => Happening::Released,
+    let (file, cache) = (transaction.file, &mut *transaction.cache);
+    let ClaimRef { run, node, token } = item.claim;
+    let task = cache.runs.find_task(file, run, node)?;
+    let Some(task) = task.filter(|task| task.row.is_held_by(token)) else {
+        // An earlier commit of it may be in the same batch.
+        cache.write_rows(file)?;
+        return Ok(CommitAnswer::of_earlier(rows::attempt::ended(file, item.claim)?));
     };
-    let is_failure = matches!(happening, Happening::Failed { .. });
-    happen::happen(transaction, run, node, happening)?;
+    let (mut happening, output) = item.outcome.split();
+    if let TaskHappening::Failed { failures, .. } = &mut happening {
+        // The row is at hand, so nothing has to be guessed.
+        *failures = task.row.failures;
+    }
+    happen(transaction, run, Happening::Task(node, happening))?;
     if let Some(output) = output {
         keep_output(transaction, run, node, output)?;
-    }
-    if is_failure {
-        // It may have cancelled others that run.
-        transaction.earn(Hint::Claims);
     }
     Ok(CommitAnswer::Accepted)
 }
 
-/// The reply to an earlier commit may have been lost: then its attempt is there, ended by its
-/// own worker.
-fn repeated(
+fn cancel(
     transaction: &mut Transaction<'_, '_>,
-    claim: ClaimRef,
-) -> Result<CommitAnswer, StoreError> {
-    // It may be earlier in the same batch.
-    transaction.cache.write_rows(transaction.file)?;
-    Ok(match rows::attempt::ended(transaction.file, claim)? {
-        Some(AttemptState::Cancelled | AttemptState::Lost) | None => CommitAnswer::NotMine,
-        Some(_) => CommitAnswer::Accepted,
-    })
+    run: RunKey,
+) -> Result<Option<CancelAnswer>, StoreError> {
+    if transaction.cache.runs.find(transaction.file, run)?.is_none() {
+        return Ok(None);
+    }
+    match happen(transaction, run, Happening::Run(RunHappening::Cancelled))? {
+        Verdict::Cancel(answer) => Ok(Some(answer)),
+        _ => Err(corrupt("a request to cancel was not answered")),
+    }
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stepwell_core::id::DefinitionId;
-use stepwell_core::workflow::Definition;
+use stepwell_core::workflow::{self, Definition, KnownVersion, Registration};
 
 use super::writer::Transaction;
 use super::{SqliteStore, rows};
@@ -12,7 +12,7 @@ use crate::ports::{Definitions, StoreError, StoredDefinition};
 impl Definitions for SqliteStore {
     async fn register(&self, definition: &Definition) -> Result<Arc<StoredDefinition>, StoreError> {
         let definition = definition.clone();
-        self.write(move |transaction| register(transaction, definition)).await
+        self.write(move |transaction| register(transaction, &definition)).await
     }
 
     async fn definition(
@@ -26,7 +26,7 @@ impl Definitions for SqliteStore {
         let workflow = workflow.to_owned();
         self.read(move |transaction| {
             let known = rows::definition::of_workflow(transaction.file, &workflow)?;
-            Ok(known.into_iter().next_back().map(Arc::new))
+            Ok(known.into_iter().max_by_key(|stored| stored.version).map(Arc::new))
         })
         .await
     }
@@ -34,38 +34,26 @@ impl Definitions for SqliteStore {
 
 fn register(
     transaction: &mut Transaction<'_, '_>,
-    definition: Definition,
+    given: &Definition,
 ) -> Result<Arc<StoredDefinition>, StoreError> {
     let file = transaction.file;
-    let known = rows::definition::of_workflow(file, &definition.workflow)?;
-    let version_max = known.last().map_or(0, |stored| stored.version);
-    let is_same = |stored: &&StoredDefinition| stored.definition.signature == definition.signature;
-    if let Some(stored) = known.iter().find(is_same) {
-        return refresh(transaction, stored.clone(), &definition);
-    }
-    let version = definition.version.unwrap_or(version_max + 1);
-    if known.iter().any(|stored| stored.version == version) {
-        return Err(StoreError::version_conflict(&definition, version));
-    }
-    let id = rows::definition::insert(file, version, &definition)?;
-    Ok(Arc::new(StoredDefinition { id, version, definition }))
-}
-
-/// Takes over the given policies into a stored structure.
-fn refresh(
-    transaction: &mut Transaction<'_, '_>,
-    mut stored: StoredDefinition,
-    definition: &Definition,
-) -> Result<Arc<StoredDefinition>, StoreError> {
-    if definition.version.is_some_and(|version| version != stored.version) {
-        return Err(StoreError::version_conflict(definition, stored.version));
-    }
-    let policy = stored.definition.policy_of(definition);
-    if policy != stored.definition.policy {
-        stored.definition.policy = policy;
-        rows::definition::update(transaction.file, &stored)?;
-        // What is read next is fresh; should this transaction not stand, that reads the old.
-        transaction.definitions.forget(stored.id);
-    }
+    let mut known = rows::definition::of_workflow(file, &given.workflow)?;
+    let versions: Vec<KnownVersion<'_>> = known.iter().map(StoredDefinition::known).collect();
+    let registration = workflow::register(&versions, given)
+        .map_err(|conflict| StoreError::version_conflict(given, conflict))?;
+    let stored = match registration {
+        Registration::Same { index } => known.swap_remove(index),
+        Registration::Refresh { index, version, definition } => {
+            let stored = StoredDefinition { id: known[index].id, version, definition };
+            rows::definition::update(file, &stored)?;
+            // What is read next is fresh; should this transaction not stand, that reads the old.
+            transaction.definitions.forget(stored.id);
+            stored
+        }
+        Registration::New { version, definition } => {
+            let id = rows::definition::insert(file, version, &definition)?;
+            StoredDefinition { id, version, definition }
+        }
+    };
     Ok(Arc::new(stored))
 }

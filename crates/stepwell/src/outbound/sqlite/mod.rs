@@ -32,7 +32,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize};
 
 use rusqlite::Connection;
-use stepwell_core::time::Timestamp;
 
 use crate::error::Error;
 use crate::outbound::tokio::SystemClock;
@@ -156,7 +155,7 @@ impl SqliteStore {
 fn locks_needed(connection: &Connection) -> Result<Vec<String>, StoreError> {
     let statements = Statements::of(connection, rows::TABLES);
     let file = File { statements: &statements, traffic: &TrafficCounter::default() };
-    let lives = rows::worker::lives(file, Timestamp::EPOCH)?;
+    let lives = rows::worker::lives(file)?;
     Ok(lives.into_iter().map(|life| life.process_lock).collect())
 }
 

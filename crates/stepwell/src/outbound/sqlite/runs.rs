@@ -72,7 +72,7 @@ impl Runs for SqliteStore {
 }
 
 fn view(transaction: &Transaction<'_, '_>, run: StoredRun) -> Result<RunView, StoreError> {
-    let definition = transaction.definitions.load(transaction.file, run.row.definition)?;
+    let definition = transaction.definitions.plan_of(transaction.file, run.row.definition)?;
     Ok(RunView { row: run.row, definition })
 }
 
@@ -93,10 +93,8 @@ fn list(
     rows_max: usize,
 ) -> Result<RunPage, StoreError> {
     let before = before.unwrap_or(RunKey(u128::MAX));
-    let mut found = rows::run::list(transaction.file, filter, before, rows_max + 1)?;
-    let has_more = found.len() > rows_max;
-    found.truncate(rows_max);
-    let next = found.last().filter(|_| has_more).map(|run| run.row.key);
-    let runs = found.into_iter().map(|run| view(transaction, run)).collect::<Result<_, _>>()?;
-    Ok(RunPage { runs, next })
+    // One more than fits tells that there is another page.
+    let found = rows::run::list(transaction.file, filter, before, rows_max.saturating_add(1))?;
+    let found = found.into_iter().map(|run| view(transaction, run)).collect::<Result<_, _>>()?;
+    Ok(RunPage::cut(found, rows_max))
 }

@@ -1,5 +1,4 @@
 use async_trait::async_trait;
-use stepwell_core::fair::Group;
 use stepwell_core::id::Tenant;
 
 use super::file::File;
@@ -22,7 +21,7 @@ impl Tenants for SqliteStore {
             rows::tenant::set_own(file, tenant_no, settings)?;
             tenants.load(file, tenant_no)?.row.own = Some(settings);
             apply_limit(transaction, tenant_no)?;
-            transaction.earn(Hint::Ready);
+            transaction.earned.add(Hint::Ready);
             Ok(())
         })
         .await
@@ -35,8 +34,8 @@ impl Tenants for SqliteStore {
             transaction.cache.counters().defaults = settings;
             for (_, tenant) in rows::tenant::all(transaction.file)? {
                 apply_limit(transaction, tenant.tenant_no)?;
-                transaction.earn(Hint::Ready);
             }
+            transaction.earned.add(Hint::Ready);
             Ok(())
         })
         .await
@@ -52,8 +51,8 @@ fn view(file: File<'_, '_>, tenant: &Tenant) -> Result<Option<TenantView>, Store
     let Some(row) = rows::tenant::find(file, tenant)? else { return Ok(None) };
     let defaults = rows::store::counters(file)?.defaults;
     Ok(Some(TenantView {
-        group: Group(row.tenant_no),
-        settings: row.own.unwrap_or(defaults),
+        tenant_no: row.tenant_no,
+        settings: TenantSettings::in_force(row.own, defaults),
         n_ready: row.n_ready as usize,
         n_running: row.n_running as usize,
         n_throttled: rows::queue::n_throttled(file, row.tenant_no)? as usize,

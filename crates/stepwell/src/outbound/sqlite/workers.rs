@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use stepwell_core::id::{Epoch, WorkerId};
@@ -52,7 +52,7 @@ fn register(
     let no = rows::worker::register(transaction.file, worker, lease, transaction.now, lock)?;
     service::set_services(transaction, no, registration)?;
     service::park_and_unpark(transaction)?;
-    transaction.earn(Hint::Ready);
+    transaction.earned.add(Hint::Ready);
     Ok(())
 }
 
@@ -63,7 +63,7 @@ fn deregister(transaction: &mut Transaction<'_, '_>, worker: &WorkerId) -> Resul
         rows::worker::mark_dead(transaction.file, no)?;
     }
     service::park_and_unpark(transaction)?;
-    transaction.earn(Hint::Ready);
+    transaction.earned.add(Hint::Ready);
     Ok(())
 }
 
@@ -76,11 +76,6 @@ fn heartbeat(
         return Ok(HeartbeatAnswer::Dead);
     };
     let held = claim::claims_of(transaction, no)?;
-    let held: HashSet<ClaimRef> = held.into_iter().map(|(claim, _)| claim).collect();
-    let known: HashSet<&ClaimRef> = claims.iter().collect();
-    let lost = claims.iter().filter(|claim| !held.contains(claim)).copied().collect();
-    let mut unknown: Vec<ClaimRef> =
-        held.iter().filter(|claim| !known.contains(claim)).copied().collect();
-    unknown.sort_unstable();
-    Ok(HeartbeatAnswer::Alive { lost, unknown })
+    let held: BTreeSet<ClaimRef> = held.into_iter().map(|(claim, _)| claim).collect();
+    Ok(HeartbeatAnswer::compare(&held, claims))
 }

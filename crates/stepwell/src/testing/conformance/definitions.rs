@@ -60,6 +60,41 @@ pub(super) async fn a_version_of_another_structure_is_refused(world: &World) {
     assert_eq!(latest.map(|stored| stored.id), Some(flow.0.id));
 }
 
+pub(super) async fn a_known_structure_takes_a_greater_version(world: &World) {
+    // L13: an old build is shipped again.
+    let first = world.define(orders("a")).await;
+    let second = world.define(orders("a; b")).await;
+    let again = world.define(orders("a").version(3)).await;
+    assert_eq!((again.0.id, again.0.version), (first.0.id, 3));
+    let latest = world.store().latest("orders").await.expect("read a definition");
+    assert_eq!(latest.map(|stored| stored.id), Some(first.0.id));
+    let older = world.resolve(orders("a").version(1));
+    let answer = world.store().register(&older).await;
+    assert!(matches!(answer, Err(StoreError::Refused { code: Code::VersionConflict, .. })));
+    let taken = world.resolve(orders("a; b").version(3));
+    let answer = world.store().register(&taken).await;
+    assert!(matches!(answer, Err(StoreError::Refused { code: Code::VersionConflict, .. })));
+    let stored = world.store().definition(second.0.id).await.expect("read a definition");
+    assert_eq!(stored.map(|stored| stored.version), Some(2));
+}
+
+pub(super) async fn a_step_keeps_its_number_from_structure_to_structure(world: &World) {
+    // G13
+    let first = world.define(orders("a; b < a; c < b")).await;
+    let second = world.define(orders("x; c < x; a < x")).await;
+    let third = world.define(orders("y; b < y")).await;
+    assert_eq!([first.node("a"), first.node("c")], [second.node("a"), second.node("c")]);
+    assert_eq!(first.node("b"), third.node("b"));
+    let numbers = [first.node("a"), first.node("b"), first.node("c")];
+    assert!(!numbers.contains(&second.node("x")), "a new step gets a new number");
+    assert!(!numbers.contains(&third.node("y")) && third.node("y") != second.node("x"));
+    let run = world.start(&second).await;
+    let last = world.start(&third).await;
+    world.drain().await;
+    assert_eq!(world.states(&run).await, "a COMPLETED, c COMPLETED, x COMPLETED");
+    assert_eq!(world.states(&last).await, "b COMPLETED, y COMPLETED");
+}
+
 pub(super) async fn policies_take_effect_at_once_for_runs_in_flight(world: &World) {
     // G13
     let flow = world.define(orders("a * 0; s ~ 1h; b < a")).await;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-use stepwell_core::fair::{BLOCK_LENGTH, OrderKey, stride};
 use stepwell_core::id::WorkerId;
+use stepwell_core::queue::{BLOCK_LENGTH, OrderKey, stride};
 
 use super::world::{Flow, World, worker};
 use crate::ports::TaskPlace;
@@ -158,7 +158,7 @@ pub(super) async fn order_keys_follow_the_block_formula(world: &World) {
         world.start_many_for(name, &flow, 5).await;
     }
     for name in ["one", "two", "three"] {
-        let group = u64::from(world.tenant_view(name).await.group.0);
+        let group = u64::from(world.tenant_view(name).await.tenant_no.0);
         let expected: Vec<u64> = (0..5).map(|block| group + BLOCK_LENGTH * block).collect();
         assert_eq!(order_keys(world, name).await, expected);
     }
@@ -169,7 +169,7 @@ pub(super) async fn a_weight_puts_several_places_into_one_block(world: &World) {
     let flow = world.define("a").await;
     world.weigh("heavy", 4).await;
     world.start_many_for("heavy", &flow, 8).await;
-    let group = u64::from(world.tenant_view("heavy").await.group.0);
+    let group = u64::from(world.tenant_view("heavy").await.tenant_no.0);
     let block = |place: u64| place * stride(4) / BLOCK_LENGTH;
     let expected: Vec<u64> = (0..8).map(|place| group + BLOCK_LENGTH * block(place)).collect();
     assert_eq!(order_keys(world, "heavy").await, expected);
@@ -180,7 +180,7 @@ pub(super) async fn tenants_are_numbered_in_order_of_appearance(world: &World) {
     let mut groups = Vec::new();
     for name in ["zeta", "acme", "mike"] {
         world.start_for(name, &flow).await;
-        groups.push(world.tenant_view(name).await.group);
+        groups.push(world.tenant_view(name).await.tenant_no);
     }
     assert!(groups.is_sorted() && groups[0] < groups[1] && groups[1] < groups[2], "{groups:?}");
 }

@@ -170,3 +170,14 @@ pub(super) async fn a_hint_given_between_looking_and_waiting_is_not_lost(world: 
     assert!(!is_given(&mut first, Hint::Ready), "it was seen");
     assert!(is_given(&mut second, Hint::Ready), "each receiver has its own");
 }
+
+pub(super) async fn where_no_claim_was_taken_none_is_hinted_at(world: &World) {
+    let flow = world.define(Sketch::from("a; b < a").fail_fast()).await;
+    let waiting = world.start(&flow).await;
+    let mut hints = look(world);
+    world.cancel(&waiting).await;
+    world.cancel(&waiting).await;
+    world.start(&flow).await;
+    world.fail(&world.claim_one().await).await;
+    assert!(!is_given(&mut hints, Hint::Claims));
+}

@@ -51,7 +51,7 @@ pub(super) async fn a_heartbeat_renews_the_lease(world: &World) {
 
 pub(super) async fn every_worker_has_a_lease_of_its_own(world: &World) {
     let flow = world.define("a").await;
-    let (queues, flows) = (vec![Queue::default_queue()], vec![flow.0.id]);
+    let (queues, flows) = (vec![Queue::default_queue()], vec![flow.0.service()]);
     let short = world.register("short", queues.clone(), flows.clone(), LEASE / 3).await;
     let long = world.register("long", queues, flows, LEASE * 10).await;
     world.pass(LEASE / 3 + TICK);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stepwell_core::fair::BLOCK_LENGTH;
+use stepwell_core::queue::BLOCK_LENGTH;
 use stepwell_core::run::{RunStatus, TaskState};
 
 use super::world::{Flow, LEASE, Run, Sketch, TENANT, WORKER, World, worker};

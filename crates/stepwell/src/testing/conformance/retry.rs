@@ -123,7 +123,7 @@ pub(super) async fn jitter_spreads_delays_between_half_and_all_of_their_length(w
     let longest = Duration::from_secs(8);
     for (chance, expected) in [(0, longest / 2), (1 << 31, longest * 3 / 4)] {
         let failure = Failure::new(FailureKind::Error, "Error", "boom");
-        let outcome = Outcome::Failed { failure, notes: BTreeMap::new(), chance };
+        let outcome = Outcome::Failed { failure, notes: BTreeMap::new(), chance, failures: 0 };
         world.settle(&world.claim_one().await, outcome).await;
         assert_eq!(world.fire().await.next_due, Some(expected));
         world.pass(longest);
@@ -178,4 +178,19 @@ pub(super) async fn a_retry_is_not_charged_for_releases_and_losses(world: &World
     assert_eq!(world.states(&run).await, "a QUEUED");
     world.fail(&world.claim_one().await).await;
     assert_eq!(world.states(&run).await, "a FAILED");
+}
+
+pub(super) async fn the_row_decides_when_a_failure_carries_another_count(world: &World) {
+    let flow = world.define("a * 1; b < a").await;
+    let run = world.start(&flow).await;
+    let with_count = |failures| match failed("boom") {
+        Outcome::Failed { failure, notes, chance, .. } => {
+            Outcome::Failed { failure, notes, chance, failures }
+        }
+        other => other,
+    };
+    world.settle(&world.claim_one().await, with_count(7)).await;
+    assert_eq!(world.states(&run).await, "a QUEUED, b PENDING");
+    world.settle(&world.claim_one().await, with_count(0)).await;
+    assert_eq!(world.states(&run).await, "a FAILED, b CANCELLED");
 }

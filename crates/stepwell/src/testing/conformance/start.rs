@@ -202,6 +202,6 @@ pub(super) async fn tenants_of_one_batch_are_numbered_in_its_order(world: &World
     let requests = names.iter().map(|name| world.request(name, "", &flow, b"input")).collect();
     world.start_all(requests).await;
     for (number, name) in (0..).zip(["zeta", "acme", "mole"]) {
-        assert_eq!(world.tenant_view(name).await.group.0, number, "{name}");
+        assert_eq!(world.tenant_view(name).await.tenant_no.0, number, "{name}");
     }
 }

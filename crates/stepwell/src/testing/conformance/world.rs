@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use stepwell_core::id::{DefinitionId, Node, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell_core::id::{Node, Queue, RunId, RunKey, ServiceId, Tenant, WorkerId};
 
 use super::invariants::{check_invariants, regressions};
 use crate::ports::{DynStore, StoreDump, StoredDefinition};
@@ -55,7 +55,7 @@ struct Desk {
     n_runs: u64,
     n_flows: u64,
     n_claims: u64,
-    served: Vec<DefinitionId>,
+    served: Vec<ServiceId>,
     queues: BTreeSet<Queue>,
     workers: BTreeSet<WorkerId>,
     last_dump: Option<StoreDump>,

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use stepwell_core::id::{Epoch, WorkerId};
+use stepwell_core::lead::{self, Leading, Term};
 
 use super::super::rows::leader::{self, BackendPid, StoredTerm};
 use super::super::rows::{corrupt, int};
@@ -33,26 +34,26 @@ pub(crate) async fn check_epoch(session: &Session, epoch: Epoch) -> PgResult<()>
 pub(crate) async fn lead(session: &Session, candidate: &WorkerId, ttl: Duration) -> PgResult<Lead> {
     let pid = take_lock(session).await?;
     let row = session.one(LOCK_LEADER, &[]).await?;
-    let term = row.as_ref().map(leader::read).transpose()?;
-    let is_running = |term: &StoredTerm| term.until > session.now();
-    let is_own = |term: &StoredTerm| term.worker == candidate.as_str();
-    if let Some(term) = &term
-        && is_running(term)
-        && !is_own(term)
-        && !is_backend_gone(term, pid)
-    {
-        // The lock is for the leader, who may be another engine on this very connection.
-        if pid.is_some() && term.pid != pid {
-            leave_lock(session).await?;
+    let stored = row.as_ref().map(leader::read).transpose()?;
+    let term = stored.as_ref().map(|stored| Term {
+        worker: &stored.worker,
+        epoch: Epoch(u64::try_from(stored.epoch).unwrap_or(0)),
+        until: stored.until,
+        is_vacant: is_backend_gone(stored, pid),
+    });
+    let epoch = match lead::lead(term.as_ref(), candidate.as_str(), session.now()) {
+        Leading::Follow => {
+            // The lock is for the leader, who may be another engine on this very connection.
+            if pid.is_some() && stored.is_some_and(|stored| stored.pid != pid) {
+                leave_lock(session).await?;
+            }
+            return Ok(Lead::Following);
         }
-        return Ok(Lead::Following);
-    }
-    let own = term.filter(|term| is_running(term) && is_own(term));
-    let epoch = if let Some(term) = own {
-        Epoch(u64::try_from(term.epoch).map_err(|_| corrupt("an epoch is negative"))?)
-    } else {
-        let row = session.one(NEXT_EPOCH, &[]).await?;
-        leader::read_epoch(&row.ok_or_else(|| corrupt("the epoch counter is missing"))?)?
+        Leading::Keep(epoch) => epoch,
+        Leading::TakeOver => {
+            let row = session.one(NEXT_EPOCH, &[]).await?;
+            leader::read_epoch(&row.ok_or_else(|| corrupt("the epoch counter is missing"))?)?
+        }
     };
     let until = session.now().after(ttl).as_micros();
     let params: Params<'_> = &[&candidate.as_str(), &int(epoch.0), &until, &pid];

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use stepwell_core::decide::Happening;
+use stepwell_core::decide::{Happening, Verdict};
 use stepwell_core::id::{Epoch, Node, RunKey};
 
 use super::super::rows::{TaskKeys, read_all, rows_max, timer};
 use super::super::run::write_rows::delete_timers;
 use super::super::run::{Happened, Happenings, RunSet};
-use super::super::session::{HintSet, PgResult};
+use super::super::session::PgResult;
 use super::super::sql::{self, Sql};
 use super::term::check_epoch;
-use crate::ports::FiredTimers;
+use crate::ports::{FiredTimers, HintSet};
 
 const DUE_TIMERS: Sql = sql::TIMER.named("due_timers");
 const NEXT_TIMER: Sql = sql::TIMER.named("next_timer");
@@ -29,15 +29,17 @@ pub(crate) async fn fire(
     let due: Vec<(RunKey, Node)> = read_all(&rows, |row| Ok(timer::read(row)?.0))?;
     let mut happenings = Happenings::new();
     for (run, node) in &due {
-        let happened = Happened { node: *node, token: None, happening: Happening::TimerFired };
+        let happened = Happened { token: None, happening: Happening::timer_fired(*node) };
         happenings.entry(*run).or_default().push(happened);
     }
-    let (fired, hints) = runs.happen(happenings).await?;
-    let is_stale = |timer: &(RunKey, Node)| !fired.contains(&(timer.0, timer.1, None));
+    let (mut verdicts, hints) = runs.happen(happenings).await?;
+    let n_fired = due.len();
+    let is_stale =
+        |timer: &(RunKey, Node)| !verdicts.next(timer.0).is_some_and(Verdict::is_applied);
     let stale: BTreeSet<(RunKey, Node)> = due.into_iter().filter(is_stale).collect();
     delete_timers(session, TaskKeys::of(stale)).await?;
     let next = session.one(NEXT_TIMER, &[]).await?;
     let next = next.as_ref().map(timer::read_due).transpose()?;
     let next_due = next.map(|due| due.since(now));
-    Ok((FiredTimers { n_fired: fired.len(), next_due }, hints))
+    Ok((FiredTimers { n_fired, next_due }, hints))
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use stepwell_core::id::DefinitionId;
+use stepwell_core::run::RunRow;
 
 use super::super::rows::{corrupt, definition, int32};
 use super::super::session::PgResult;
@@ -60,22 +61,26 @@ impl PlanCache {
 
 impl IdLookup<'_> {
     /// The definition that a run is decided on.
-    pub(crate) async fn plan(&self, id: DefinitionId) -> PgResult<Arc<StoredDefinition>> {
-        let found = self.find_plan(id).await?;
-        Ok(found.ok_or_else(|| corrupt(format!("definition {} is missing", id.0)))?)
+    pub(crate) async fn plan_of(&self, run: &RunRow) -> PgResult<Arc<StoredDefinition>> {
+        self.plan(run.definition).await
     }
 
-    /// Definitions that runs are decided on.
-    pub(crate) async fn plans(
+    /// The definitions that runs are decided on.
+    pub(crate) async fn plans_of(
         &self,
-        ids: impl Iterator<Item = DefinitionId>,
+        runs: impl Iterator<Item = &RunRow>,
     ) -> PgResult<HashMap<DefinitionId, Arc<StoredDefinition>>> {
-        let ids: BTreeSet<DefinitionId> = ids.collect();
+        let ids: BTreeSet<DefinitionId> = runs.map(|run| run.definition).collect();
         let mut plans = HashMap::with_capacity(ids.len());
         for id in ids {
             plans.insert(id, self.plan(id).await?);
         }
         Ok(plans)
+    }
+
+    async fn plan(&self, id: DefinitionId) -> PgResult<Arc<StoredDefinition>> {
+        let found = self.find_plan(id).await?;
+        Ok(found.ok_or_else(|| corrupt(format!("definition {} is missing", id.0)))?)
     }
 
     /// A definition, if it is stored.

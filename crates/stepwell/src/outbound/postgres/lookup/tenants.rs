@@ -1,24 +1,26 @@
 //! Numbering tenants.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use stepwell_core::id::Tenant;
+use stepwell_core::queue::tenant_no;
 
 use super::super::connection::pool::Pool;
 use super::super::connection::role::Role;
-use super::super::rows::tenant;
+use super::super::rows::{int32, tenant};
 use super::super::session::{PgResult, Session};
 use super::super::sql::{self, Sql};
 use super::IdCache;
 
 /// Keeps others from numbering tenants at the same time.
 pub(crate) const LOCK_TENANT_TABLE: Sql = sql::TENANT.named("lock_tenant_table");
-const INSERT_TENANT: Sql = sql::TENANT.named("insert_tenant");
+const COUNT_TENANTS: Sql = sql::TENANT.named("count_tenants");
+const INSERT_TENANTS: Sql = sql::TENANT.named("insert_tenants");
 const READ_TENANTS_BY_NAME: Sql = sql::TENANT.named("read_tenants_by_name");
 
 /// The numbers of tenants. New ones are numbered in a short transaction of its own, so that nobody
-/// waits for a batch of starts.
+/// waits for a batch of starts. A tenant for which there is no number left is not among them.
 pub(crate) async fn tenant_nos(
     pool: &Arc<Pool>,
     cache: &IdCache,
@@ -30,23 +32,41 @@ pub(crate) async fn tenant_nos(
     let session = Session::unopened(pool, Role::Work).await?;
     session.open().await?;
     let mut numbers = read_tenant_nos(&session, tenants).await?;
-    // The lock on the table keeps others away meanwhile.
-    let (mut fresh, mut seen) = (Vec::new(), HashSet::new());
-    for tenant in tenants {
-        if !numbers.contains_key(tenant) && seen.insert(tenant) {
-            fresh.push(tenant);
-        }
-    }
-    if !fresh.is_empty() {
-        session.run(LOCK_TENANT_TABLE, &[]).await?;
-        for tenant in fresh {
-            session.run(INSERT_TENANT, &[&tenant.as_str()]).await?;
-        }
-        numbers = read_tenant_nos(&session, tenants).await?;
+    if tenants.iter().any(|tenant| !numbers.contains_key(tenant)) {
+        numbers = insert_tenants(&session, tenants).await?;
     }
     session.close().await?;
     session.end();
     cache.remember_tenant_nos(&numbers);
+    Ok(numbers)
+}
+
+/// Numbers tenants that are new, in the order given. The lock on the table keeps others from
+/// numbering theirs meanwhile.
+async fn insert_tenants(session: &Session, tenants: &[Tenant]) -> PgResult<HashMap<Tenant, u32>> {
+    let (locked, known, count) = tokio::join!(
+        biased;
+        session.run(LOCK_TENANT_TABLE, &[]),
+        read_tenant_nos(session, tenants),
+        session.one(COUNT_TENANTS, &[]),
+    );
+    locked?;
+    let (mut numbers, count) = (known?, count?);
+    let mut n_tenants = count.as_ref().map(tenant::read_count).transpose()?.unwrap_or_default();
+    let (mut fresh, mut names) = (Vec::new(), Vec::new());
+    for tenant in tenants {
+        if numbers.contains_key(tenant) {
+            continue;
+        }
+        let Ok(number) = tenant_no(n_tenants) else { break };
+        n_tenants += 1;
+        numbers.insert(tenant.clone(), number.0);
+        fresh.push(int32(number.0));
+        names.push(tenant.as_str());
+    }
+    if !fresh.is_empty() {
+        session.run(INSERT_TENANTS, &[&fresh, &names]).await?;
+    }
     Ok(numbers)
 }
 

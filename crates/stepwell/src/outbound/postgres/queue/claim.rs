@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use stepwell_core::decide::is_suspect;
-use stepwell_core::fair::{Position, take_turns};
+use stepwell_core::decide::{StartedAttempt, is_suspect, start_attempt, suspects_from};
 use stepwell_core::id::Token;
+use stepwell_core::queue::{Position, take_turns};
 
 use super::super::rows::queue::{Candidate, ClaimedCandidate, read_candidate, read_claimed};
 use super::super::rows::worker::{self, ServingWorker};
@@ -25,7 +25,8 @@ pub(crate) struct Chosen {
     pub(crate) tasks: Vec<Candidate>,
     /// What was taken, by queue.
     taken: BTreeMap<String, Taken>,
-    served_last: Option<usize>,
+    /// The queue of the worker that comes first next time.
+    next_turn: usize,
 }
 
 /// What was taken from a queue.
@@ -44,13 +45,13 @@ impl Chosen {
     ) -> Self {
         let is_suspect = |task: &Candidate| is_suspect(task.losses, request.crash_limit);
         let (first, n) = (serving.next_turn, request.tasks_max);
-        let mut chosen = Self::default();
-        for (turn, task) in take_turns(queues, first, n, request.suspect, is_suspect) {
+        let turns = take_turns(queues, first, n, request.suspect, is_suspect);
+        let mut chosen = Self { next_turn: turns.next_turn, ..Self::default() };
+        for (turn, task) in turns.chosen {
             let taken = chosen.taken.entry(serving.queues[turn].clone()).or_default();
             taken.n += 1;
             taken.greatest = task.position.max(taken.greatest);
             chosen.tasks.push(task);
-            chosen.served_last = Some(turn);
         }
         chosen
     }
@@ -88,9 +89,10 @@ impl QueueSet<'_> {
         request: &ClaimRequest,
     ) -> PgResult<Vec<Candidate>> {
         let n = rows_max(request.tasks_max);
-        let suspects_from = int32(request.crash_limit.saturating_sub(1));
+        let suspects_from = int32(suspects_from(request.crash_limit));
         let n_suspects = i64::from(request.suspect);
-        let params: Params<'_> = &[&queue, &serving.definitions, &suspects_from, &n, &n_suspects];
+        let services = serving.service_nos();
+        let params: Params<'_> = &[&queue, &services, &suspects_from, &n, &n_suspects];
         Ok(read_all(&self.session.all(FIRST_READY, params).await?, read_candidate)?)
     }
 
@@ -105,10 +107,19 @@ impl QueueSet<'_> {
         let ready_at: Vec<&str> = chosen.tasks.iter().map(|task| task.ready_at.as_str()).collect();
         let queues: Vec<&str> = chosen.taken.keys().map(String::as_str).collect();
         let frontiers: Vec<i64> = chosen.taken.values().map(|t| int(t.greatest.0)).collect();
-        let (fence, now): (Param<'_>, Param<'_>) = (&token(fence), &self.session.now().as_micros());
+        let started = || chosen.tasks.iter().map(|task| self.start_attempt(task));
+        let attempts: Vec<i32> = started().map(|started| int32(started.attempt)).collect();
+        let started_at: Vec<i64> = started().map(|s| s.started_at.as_micros()).collect();
+        let fence: Param<'_> = &token(fence);
+        let (at, no): (Param<'_>, Param<'_>) = (&started_at, &serving.no);
         let params: Params<'_> =
-            &[&task_at, &ready_at, &serving.no, fence, now, &queues, &frontiers];
+            &[&task_at, &attempts, at, &ready_at, no, fence, &queues, &frontiers];
         Ok(read_all(&self.session.all(CLAIM_TASKS, params).await?, read_claimed)?)
+    }
+
+    /// What a claim of this transaction writes into a task.
+    pub(crate) fn start_attempt(&self, task: &Candidate) -> StartedAttempt {
+        start_attempt(task.n_attempts, task.queued_at, self.session.now())
     }
 
     /// Moves the turn among the worker's queues on.
@@ -117,13 +128,11 @@ impl QueueSet<'_> {
         serving: &ServingWorker,
         chosen: &Chosen,
     ) -> PgResult<()> {
-        match chosen.served_last {
-            Some(turn) if serving.queues.len() > 1 => {
-                let next = i32::try_from((turn + 1) % serving.queues.len()).unwrap_or_default();
-                self.session.run(SET_NEXT_TURN, &[&serving.no, &next]).await
-            }
-            _ => Ok(()),
+        if serving.queues.len() < 2 {
+            return Ok(());
         }
+        let next = i32::try_from(chosen.next_turn).unwrap_or_default();
+        self.session.run(SET_NEXT_TURN, &[&serving.no, &next]).await
     }
 
     /// Counts what a claim looked at and took, for the watermarks.

@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 
+use stepwell_core::queue::{WaitsIn, waits_in};
+
 use super::super::rows::queue::{AdmittedArrays, PlaceArrays, Queued, QueuedArrays};
 use super::super::rows::{position, worker};
 use super::super::session::PgResult;
 use super::super::sql::{self, Sql};
 use super::QueueSet;
 use super::limits::Room;
-use super::positions::{take_positions, tenants_in_queues};
+use super::positions::{Arrivals, take_positions, tenants_in_queues};
 
 const READ_SERVED: Sql = sql::WORKER.named("read_served");
 const TAKE_ARRIVAL_NUMBERS: Sql = sql::POSITION.named("take_arrival_numbers");
@@ -32,34 +34,39 @@ pub(super) fn numbers_in(spans: Vec<u64>) -> impl Iterator<Item = u64> {
     spans.into_iter().flat_map(move |span| first(span)..first(span) + NUMBERS_PER_SPAN)
 }
 
-/// What live workers serve: queues, with the numbers of definitions.
+/// What live workers serve: queues, with the numbers of services.
 pub(super) type Served = HashSet<(String, u32)>;
 
 pub(super) fn is_served(served: &Served, task: &Queued) -> bool {
-    served.contains(&(task.queue.as_str().to_owned(), task.definition.0))
+    served.contains(&(task.queue.as_str().to_owned(), task.service.0))
 }
 
 impl QueueSet<'_> {
     /// Lets tasks wait where they belong: parked if nobody serves them, throttled if their tenant
-    /// is at its limit, else in their queues.
-    pub(crate) async fn enqueue(&self, mut tasks: Vec<Queued>) -> PgResult<()> {
+    /// is at its limit, else in their queues. Says how many are in their queues.
+    pub(crate) async fn enqueue(
+        &self,
+        mut tasks: Vec<Queued>,
+        arrivals: Arrivals,
+    ) -> PgResult<usize> {
         if tasks.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         self.give_numbers(&mut tasks).await?;
         let served = self.served().await?;
-        let (served, unserved): (Vec<_>, Vec<_>) =
-            tasks.into_iter().partition(|task| is_served(&served, task));
-        self.park(&unserved).await?;
+        let is_parked = |task: &Queued| waits_in(is_served(&served, task), None) == WaitsIn::Parked;
+        let (parked, served): (Vec<_>, Vec<_>) = tasks.into_iter().partition(is_parked);
+        self.park(&parked).await?;
         if served.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let mut room = self.room(served.iter().map(|task| task.tenant_no)).await?;
-        let (admitted, surplus): (Vec<_>, Vec<_>) =
-            served.into_iter().partition(|task| room.take(task.tenant_no));
-        self.throttle(&surplus).await?;
+        let (throttled, admitted): (Vec<_>, Vec<_>) =
+            served.into_iter().partition(|task| room.admit(task.tenant_no) == WaitsIn::Throttled);
+        self.throttle(&throttled).await?;
         self.insert_admissions(&admitted, &room).await?;
-        self.make_ready(&admitted, &room).await
+        self.make_ready(&admitted, arrivals, &room).await?;
+        Ok(admitted.len())
     }
 
     async fn give_numbers(&self, tasks: &mut [Queued]) -> PgResult<()> {
@@ -105,14 +112,15 @@ impl QueueSet<'_> {
     }
 
     /// Puts tasks into their queues at their tenants' next positions.
-    async fn make_ready(&self, tasks: &[Queued], room: &Room) -> PgResult<()> {
+    async fn make_ready(&self, tasks: &[Queued], arrivals: Arrivals, room: &Room) -> PgResult<()> {
         if tasks.is_empty() {
             return Ok(());
         }
         let tenants = tenants_in_queues(tasks);
         let mut positions = self.lock_all_positions(&tenants).await?;
         let frontiers = self.frontiers(&tenants).await?;
-        let places = take_positions(tasks, |no| room.weight(no), &mut positions, &frontiers);
+        let weight = |no| room.weight(no);
+        let places = take_positions(tasks, arrivals, weight, &mut positions, &frontiers)?;
         self.update_positions(&positions).await?;
         self.insert_ready(tasks, &places).await
     }

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeSet;
 
+use stepwell_core::queue::{WaitsIn, waits_in};
+
 use super::super::lookup::id_cache::READ_TENANTS;
 use super::super::rows::position::{self, QueueFact, TenantInQueue, TenantInQueueArrays};
 use super::super::rows::queue::{PlaceArrays, Queued};
@@ -16,7 +18,7 @@ use super::super::sql::{self, Sql};
 use super::QueueSet;
 use super::enqueue::{Served, is_served, n_spans, numbers_in};
 use super::limits::{SHARE_TENANTS, Settings};
-use super::positions::{Frontiers, TenantPositions, take_positions, tenants_in_queues};
+use super::positions::{Arrivals, Frontiers, TenantPositions, take_positions, tenants_in_queues};
 
 const LOCK_POSITIONS_FOR_ENQUEUE: Sql = sql::POSITION.named("lock_positions_for_enqueue");
 
@@ -57,8 +59,8 @@ impl Placed {
 impl QueueSnapshot {
     fn add(&mut self, fact: QueueFact) {
         match fact {
-            QueueFact::Served(queue, definition) => {
-                self.served.insert((queue, definition));
+            QueueFact::Served(queue, service) => {
+                self.served.insert((queue, service));
             }
             QueueFact::Last(tenant, last) => {
                 self.positions.insert(tenant, last);
@@ -71,17 +73,24 @@ impl QueueSnapshot {
     }
 
     /// Gives tasks their places; those that nobody serves will be parked.
-    fn place(mut self, mut tasks: Vec<Queued>, tenants: &UnlimitedTenants) -> Placed {
+    fn place(
+        mut self,
+        mut tasks: Vec<Queued>,
+        arrivals: Arrivals,
+        tenants: &UnlimitedTenants,
+    ) -> PgResult<Placed> {
         for (task, number) in tasks.iter_mut().zip(numbers_in(self.spans)) {
             task.number = number;
         }
-        let (served, unserved): (Vec<_>, Vec<_>) =
-            tasks.into_iter().partition(|task| is_served(&self.served, task));
+        let is_parked =
+            |task: &Queued| waits_in(is_served(&self.served, task), None) == WaitsIn::Parked;
+        let (unserved, served): (Vec<_>, Vec<_>) = tasks.into_iter().partition(is_parked);
         let weight = |no| tenants.weight(no);
-        let places = take_positions(&served, weight, &mut self.positions, &self.frontiers);
+        let (positions, frontiers) = (&mut self.positions, &self.frontiers);
+        let places = take_positions(&served, arrivals, weight, positions, frontiers)?;
         let taken = tenants_in_queues(&served);
         self.positions.retain(|tenant, _| taken.contains(tenant));
-        Placed { served, unserved, places, positions: self.positions }
+        Ok(Placed { served, unserved, places, positions: self.positions })
     }
 }
 
@@ -118,6 +127,7 @@ impl QueueSet<'_> {
     pub(crate) async fn find_places(
         &self,
         tasks: Vec<Queued>,
+        arrivals: Arrivals,
         tenants: UnlimitedTenants,
     ) -> PgResult<Placed> {
         if tasks.is_empty() {
@@ -136,7 +146,7 @@ impl QueueSet<'_> {
         if !missing.is_empty() {
             return Err(Conflict::NoPositionRow(missing).into());
         }
-        Ok(snapshot.place(tasks, &tenants))
+        snapshot.place(tasks, arrivals, &tenants)
     }
 
     /// Puts tasks into their queues, or parks those that nobody serves.

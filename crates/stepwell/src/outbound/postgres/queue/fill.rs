@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use stepwell_core::id::{Node, RunKey};
+use stepwell_core::queue::surplus;
 
 use super::super::rows::queue::read;
 use super::super::rows::{TaskKeys, int, int32, read_all, task, tenant};
@@ -10,6 +11,7 @@ use super::super::session::PgResult;
 use super::super::sql::{self, Sql};
 use super::QueueSet;
 use super::limits::LOCK_TENANTS;
+use super::positions::Arrivals;
 
 pub(super) const WITHDRAW_READY: Sql = sql::QUEUE.named("withdraw_ready");
 const POP_THROTTLED: Sql = sql::QUEUE.named("pop_throttled");
@@ -19,33 +21,36 @@ const ADMIT_EXISTING: Sql = sql::QUEUE.named("admit_existing");
 const YOUNGEST_READY: Sql = sql::QUEUE.named("youngest_ready");
 
 impl QueueSet<'_> {
-    /// Admissions of tasks that moved on go to throttled tasks of the same tenants.
-    pub(super) async fn free_admissions(&self, gone: &[(RunKey, Node)]) -> PgResult<()> {
+    /// Admissions of tasks that moved on go to throttled tasks of the same tenants. Says how many
+    /// of those are in their queues now.
+    pub(super) async fn free_admissions(&self, gone: &[(RunKey, Node)]) -> PgResult<usize> {
         if gone.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         let keys = TaskKeys::of(gone.iter().copied());
         let freed = self.session.all(DELETE_ADMITTED, &keys.params()).await?;
         let tenants: BTreeSet<u32> = freed.iter().map(tenant::read_no).collect::<Result<_, _>>()?;
+        let mut n_filled = 0;
         for tenant_no in tenants {
-            self.fill(tenant_no).await?;
+            n_filled += self.fill(tenant_no).await?;
         }
-        Ok(())
+        Ok(n_filled)
     }
 
     /// Enqueues throttled tasks of a tenant, as far as its limit allows, oldest first.
-    async fn fill(&self, tenant_no: u32) -> PgResult<()> {
+    async fn fill(&self, tenant_no: u32) -> PgResult<usize> {
+        let mut n_filled = 0;
         loop {
             let room = self.room([tenant_no].into_iter()).await?;
             let n = room.left(tenant_no).map_or(i64::from(i32::MAX), int);
             let next = self.session.all(POP_THROTTLED, &[&int32(tenant_no), &n]).await?;
             if next.is_empty() {
-                return Ok(());
+                return Ok(n_filled);
             }
             let mut next = read_all(&next, read)?;
             next.sort_by_key(|task| task.number);
             // Some may be parked instead and leave room for more.
-            self.enqueue(next).await?;
+            n_filled += self.enqueue(next, Arrivals::UnderWay).await?;
         }
     }
 
@@ -56,14 +61,14 @@ impl QueueSet<'_> {
         self.session.run(LOCK_TENANTS, &[&vec![number]]).await?;
         let settings = self.settings(&[number]).await?;
         let Some(settings) = settings.get(&tenant_no) else { return Ok(()) };
-        let Some(max) = settings.tasks_max else {
+        if settings.tasks_max.is_none() {
             self.session.run(DELETE_ADMITTED_OF_TENANT, &[&number]).await?;
-            return self.fill(tenant_no).await;
-        };
+            return self.fill(tenant_no).await.map(drop);
+        }
         self.session.run(ADMIT_EXISTING, &[&number]).await?;
         let counts = self.count_admitted(&[number]).await?;
         let taken = counts.get(&tenant_no).copied().unwrap_or(0);
-        let surplus = int(taken.saturating_sub(u64::from(max)));
+        let surplus = int(surplus(taken, settings.tasks_max));
         let youngest = self.session.all(YOUNGEST_READY, &[&number, &surplus]).await?;
         let youngest = TaskKeys::of(read_all(&youngest, task::read_key)?);
         let withdrawn = self.session.all(WITHDRAW_READY, &youngest.params()).await?;
@@ -71,6 +76,6 @@ impl QueueSet<'_> {
         self.return_positions(&withdrawn).await?;
         self.session.all(DELETE_ADMITTED, &youngest.params()).await?;
         self.throttle(&withdrawn).await?;
-        self.fill(tenant_no).await
+        self.fill(tenant_no).await.map(drop)
     }
 }

@@ -1,13 +1,13 @@
 //! Handing what becomes ready straight to the worker that offers to take it. Such a task is written
 //! once, as running, and never stands in a queue.
 
-use stepwell_core::decide::is_suspect;
 use stepwell_core::id::Token;
+use stepwell_core::queue::{self, Order, OrderKey, ReadyTask, SlotOffer, Split, TenantNo};
 
 use super::super::rows::queue::Queued;
 use super::super::rows::task::is_failure_handler;
 use super::super::rows::worker::{self, ServingWorker};
-use super::super::rows::{Param, TaskKeys, int32, token};
+use super::super::rows::{Param, TaskKeys, token};
 use super::super::session::PgResult;
 use super::super::sql::{self, Sql};
 use super::QueueSet;
@@ -24,33 +24,28 @@ pub(crate) struct IdleWorker<'o> {
 }
 
 impl IdleWorker<'_> {
-    /// Takes what the worker can take, as far as it has room, and leaves the rest. Whoever goes
-    /// from hand to hand never stands in a queue, so nothing has to be known of it, nor locked. No
-    /// tenant loses or wins by that more than its next place: nobody waits, so none stands ahead
-    /// of the frontier. Where there is no room for all, those of one tenant and queue are taken in
-    /// the order in which they come; between several the queue decides.
-    pub(crate) fn split(&self, tasks: Vec<Queued>) -> (Vec<Queued>, Vec<Queued>) {
-        let can_take = |task: &Queued| {
-            // The handler is told of the failure, which is read when it is claimed.
-            !is_failure_handler(task.node)
-                && !is_suspect(task.losses, self.offer.crash_limit)
-                && self.serving.queues.iter().any(|queue| queue == task.queue.as_str())
-                && self.serving.definitions.contains(&int32(task.definition.0))
+    /// Tells what the worker takes. What it takes never stands in a queue, so its place need not be
+    /// known, nor locked.
+    pub(crate) fn split(&self, tasks: Vec<Queued>) -> Split<Queued> {
+        let offer = SlotOffer {
+            tasks_max: self.offer.tasks_max,
+            suspect: self.offer.suspect,
+            crash_limit: self.offer.crash_limit,
+            n_queues: self.serving.queues.len(),
+            next_turn: self.serving.next_turn,
         };
-        let mut takeable = tasks.iter().filter(|task| can_take(task));
-        let n_takeable = takeable.clone().count();
-        let is_alike = takeable.next().is_none_or(|first| {
-            takeable.all(|task| task.tenant_no == first.tenant_no && task.queue == first.queue)
-        });
-        let mut room = self.offer.tasks_max;
-        if n_takeable > room && !is_alike {
-            return (Vec::new(), tasks);
+        queue::split(&offer, tasks, Order::Unknown, |task| self.view(task))
+    }
+
+    /// A task as the rule sees it, if the worker can execute it.
+    fn view(&self, task: &Queued) -> Option<ReadyTask> {
+        // The handler is told of the failure, which is read when it is claimed.
+        if is_failure_handler(task.node) || !self.serving.serves(task.service) {
+            return None;
         }
-        tasks.into_iter().partition(|task| {
-            let is_taken = room > 0 && can_take(task);
-            room -= usize::from(is_taken);
-            is_taken
-        })
+        let queue = self.serving.queues.iter().position(|queue| queue == task.queue.as_str())?;
+        let (tenant, losses) = (TenantNo(task.tenant_no), task.losses);
+        Some(ReadyTask { queue, tenant, losses, place: (OrderKey(0), 0) })
     }
 }
 

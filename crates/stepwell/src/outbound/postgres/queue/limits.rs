@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
+use stepwell_core::queue::{WaitsIn, waits_in};
+
 use super::super::lookup::id_cache::READ_TENANTS;
 use super::super::rows::{int32, queue, tenant};
 use super::super::session::{Conflict, PgResult};
@@ -28,16 +30,15 @@ struct TenantRoom {
 }
 
 impl Room {
-    /// Takes an admission, if there is one.
-    pub(super) fn take(&mut self, tenant_no: u32) -> bool {
-        match self.0.get_mut(&tenant_no).and_then(|tenant| tenant.left.as_mut()) {
-            Some(0) => false,
-            Some(left) => {
-                *left -= 1;
-                true
-            }
-            None => true,
+    /// Where a task of this tenant waits that somebody serves. One that goes into its queue takes
+    /// an admission.
+    pub(super) fn admit(&mut self, tenant_no: u32) -> WaitsIn {
+        let left = self.0.get_mut(&tenant_no).and_then(|tenant| tenant.left.as_mut());
+        let waits_in = waits_in(true, left.as_deref().copied());
+        if let Some(left) = left.filter(|_| waits_in == WaitsIn::Queue) {
+            *left -= 1;
         }
+        waits_in
     }
 
     pub(super) fn is_limited(&self, tenant_no: u32) -> bool {
@@ -88,8 +89,7 @@ impl QueueSet<'_> {
             return Err(Conflict::SettingsChanged.into());
         }
         let room = |(no, settings): (&u32, &TenantSettings)| {
-            let taken = counts.get(no).copied().unwrap_or(0);
-            let left = settings.tasks_max.map(|max| u64::from(max).saturating_sub(taken));
+            let left = settings.room_left(counts.get(no).copied().unwrap_or(0));
             (*no, TenantRoom { settings: *settings, left })
         };
         Ok(Room(tenants.iter().map(room).collect()))

@@ -9,10 +9,12 @@ pub(crate) mod hand_over;
 mod limits;
 pub(crate) mod positions;
 pub(crate) mod remove;
+pub(crate) mod room_for_start;
 pub(crate) mod service;
 pub(crate) mod watermark;
 
 pub(crate) use limits::{LOCK_TENANTS, LimitsSeen};
+pub(crate) use positions::Arrivals;
 use watermark::Watermarks;
 
 use super::lookup::Guesses;
@@ -30,6 +32,6 @@ pub(crate) struct QueueSet<'s> {
 impl QueueSet<'_> {
     /// What the next transaction may guess by.
     pub(crate) fn learned(&self) -> Learned {
-        Learned { limits: self.limits_seen.take(), ids_repeat: None }
+        Learned { limits: self.limits_seen.take(), ..Learned::default() }
     }
 }

@@ -3,20 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use stepwell_core::fair::{
-    Group, POSITION_MAX, Position, last_after_cancel, next_position, order_key, stride,
-};
 use stepwell_core::id::Queue;
+use stepwell_core::queue::{Position, TenantNo, TenantPosition, last_after_cancel};
 
 use super::super::connection::pool::Pool;
 use super::super::connection::role::Role;
 use super::super::rows::position::{self, PositionArrays, TenantInQueue, TenantInQueueArrays};
 use super::super::rows::queue::{PlaceArrays, Queued};
-use super::super::session::{PgResult, Session};
+use super::super::session::{Conflict, PgResult, Session};
 use super::super::sql::{self, Sql};
 use super::QueueSet;
 
 const INSERT_MISSING_POSITIONS: Sql = sql::POSITION.named("insert_missing_positions");
+const READ_POSITIONS: Sql = sql::POSITION.named("read_positions");
 const LOCK_POSITIONS: Sql = sql::POSITION.named("lock_positions");
 const UPDATE_POSITIONS: Sql = sql::POSITION.named("update_positions");
 const READ_FRONTIERS: Sql = sql::POSITION.named("read_frontiers");
@@ -28,6 +27,16 @@ pub(crate) type TenantPositions = BTreeMap<TenantInQueue, Option<Position>>;
 /// How far queues are, by the greatest position that was dequeued.
 pub(super) type Frontiers = BTreeMap<Queue, Position>;
 
+/// Where tasks come from that are enqueued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrivals {
+    /// Runs that start. They are refused when the positions are used up.
+    OfStarts,
+    /// Runs that are under way. When the positions are used up they share the last one, in order of
+    /// arrival.
+    UnderWay,
+}
+
 /// The tenants of tasks in the queues of tasks.
 pub(super) fn tenants_in_queues(tasks: &[Queued]) -> BTreeSet<TenantInQueue> {
     tasks.iter().map(|task| (task.tenant_no, task.queue.clone())).collect()
@@ -36,22 +45,29 @@ pub(super) fn tenants_in_queues(tasks: &[Queued]) -> BTreeSet<TenantInQueue> {
 /// Gives tasks their tenants' next positions, in order.
 pub(super) fn take_positions(
     tasks: &[Queued],
+    arrivals: Arrivals,
     weight: impl Fn(u32) -> u32,
     positions: &mut TenantPositions,
     frontiers: &Frontiers,
-) -> PlaceArrays {
+) -> PgResult<PlaceArrays> {
     let mut places = PlaceArrays::default();
-    for task in tasks {
+    let mut full = BTreeSet::new();
+    for (ix, task) in tasks.iter().enumerate() {
         let frontier = frontiers.get(&task.queue).copied().unwrap_or_default();
         let last = positions.entry((task.tenant_no, task.queue.clone())).or_default();
-        // Starts are refused before the positions are used up; what is already under way
-        // shares the last one, in order of arrival.
-        let position = next_position(frontier, *last, stride(weight(task.tenant_no)))
-            .unwrap_or(Position(POSITION_MAX));
-        *last = Some(position);
-        places.push(position, order_key(position, Group(task.tenant_no)));
+        let mut at = TenantPosition { frontier, last: *last, weight: weight(task.tenant_no) };
+        if arrivals == Arrivals::OfStarts && at.check().is_err() {
+            // A run that has a position in the queue shares it among its tasks.
+            let is_alike = |other: &Queued| other.run == task.run && other.queue == task.queue;
+            if !tasks[..ix].iter().any(is_alike) {
+                full.insert((task.tenant_no, task.queue.clone()));
+            }
+        }
+        let (position, order_key) = at.take(TenantNo(task.tenant_no));
+        *last = at.last;
+        places.push(position, order_key);
     }
-    places
+    if full.is_empty() { Ok(places) } else { Err(Conflict::OutOfPositions(full).into()) }
 }
 
 impl QueueSet<'_> {
@@ -106,6 +122,16 @@ impl QueueSet<'_> {
         }
         self.update_positions(&positions).await
     }
+}
+
+/// The last positions of tenants in queues, as far as there are rows.
+pub(super) async fn read_positions(
+    session: &Session,
+    tenants: &BTreeSet<TenantInQueue>,
+) -> PgResult<TenantPositions> {
+    let asked = TenantInQueueArrays::of(tenants.iter().map(|(no, queue)| (*no, queue)));
+    let rows = session.all(READ_POSITIONS, &asked.params()).await?;
+    Ok(rows.iter().map(position::read_last).collect::<Result<_, _>>()?)
 }
 
 /// Gives tenants that are new to a queue a row to be locked by, in a short transaction of its own:

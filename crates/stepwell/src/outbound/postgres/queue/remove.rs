@@ -23,11 +23,12 @@ pub(crate) struct MovedOn {
 }
 
 impl QueueSet<'_> {
-    /// Removes queue rows and admissions of tasks that moved on.
-    pub(crate) async fn remove_places(&self, moved_on: MovedOn) -> PgResult<()> {
+    /// Removes queue rows and admissions of tasks that moved on. Says how many others are in their
+    /// queues for that.
+    pub(crate) async fn remove_places(&self, moved_on: MovedOn) -> PgResult<usize> {
         let MovedOn { tenants, dequeued, ended: mut freed } = moved_on;
         if tenants.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         // Tenants before anything that waits or counts in their name: whoever holds a tenant
         // moves on its throttled tasks and counts its admissions, and must not wait for us

@@ -6,6 +6,7 @@ use super::super::rows::read_all;
 use super::super::session::{PgResult, Session};
 use super::super::sql::{self, Sql};
 use super::QueueSet;
+use super::positions::Arrivals;
 
 const LOCK_SERVING_SHARED: Sql = sql::WORKER.named("lock_serving_shared");
 const LOCK_SERVING_EXCLUSIVE: Sql = sql::WORKER.named("lock_serving_exclusive");
@@ -45,12 +46,12 @@ impl QueueSet<'_> {
         let back = self.session.all(UNPARK, &[]).await?;
         let mut back = read_all(&back, read)?;
         back.sort_by_key(|task| task.number);
-        self.enqueue(back).await?;
+        self.enqueue(back, Arrivals::UnderWay).await?;
         let unserved = self.session.all(WITHDRAW_UNSERVED, &[]).await?;
         let unserved = read_all(&unserved, read)?;
         self.return_positions(&unserved).await?;
         let gone: Vec<_> = unserved.iter().map(|task| (task.run, task.node)).collect();
-        self.enqueue(unserved).await?;
-        self.free_admissions(&gone).await
+        self.enqueue(unserved, Arrivals::UnderWay).await?;
+        self.free_admissions(&gone).await.map(drop)
     }
 }

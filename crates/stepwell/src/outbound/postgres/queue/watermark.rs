@@ -17,7 +17,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use stepwell_core::fair::{OrderKey, passed_before};
+use stepwell_core::queue::{OrderKey, passed_before};
 
 use super::super::connection::pool::Pool;
 use super::super::connection::role::Role;

@@ -56,6 +56,7 @@ pub(crate) const TABLES: &[Table] = &[
 pub(crate) fn words() -> Vec<(&'static str, String)> {
     let mut words = vec![
         ("{now}", "(extract(epoch from now()) * 1000000)::bigint".to_owned()),
+        ("{life}", worker::LIFE.to_owned()),
         ("{serving}", worker::SERVING.to_owned()),
         ("{tenant_settings}", tenant::SETTINGS.to_owned()),
     ];

@@ -47,6 +47,17 @@ pub(crate) fn read_output(row: &Row) -> Read<((RunKey, Node), Payload)> {
     Ok((task, payload(cells, OutputCol::Codec, OutputCol::Bytes)?))
 }
 
+/// What a completed task left; the empty payload if it has no output of its own.
+pub(crate) fn read_optional_output(row: &Row) -> Read<(Node, Payload)> {
+    let cells = Cells::of(row);
+    let codec: Option<&str> = cells.get(OutputCol::Codec)?;
+    let output = match codec {
+        Some(_) => payload(cells, OutputCol::Codec, OutputCol::Bytes)?,
+        None => Payload::empty(),
+    };
+    Ok((cells.node(OutputCol::Node)?, output))
+}
+
 fn payload<C: Columns>(cells: Cells<'_>, codec: C, bytes: C) -> Read<Payload> {
     let (codec, bytes): (String, &[u8]) = (cells.get(codec)?, cells.get(bytes)?);
     Ok(Payload { codec: Cow::Owned(codec), bytes: bytes.into() })

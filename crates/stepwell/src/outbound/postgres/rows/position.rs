@@ -1,7 +1,7 @@
 //! Rows of `standing`, `frontier` and `passed`: where tenants and queues are in the fair order.
 
-use stepwell_core::fair::{OrderKey, Position};
 use stepwell_core::id::Queue;
+use stepwell_core::queue::{OrderKey, Position};
 use tokio_postgres::Row;
 
 use super::cells::{Cells, Columns, columns, only_unsigned, selected};
@@ -109,7 +109,7 @@ selected! { Fact { Kind, Number, Name, Value, } }
 
 /// One of the things that have to be known to enqueue tasks.
 pub(crate) enum QueueFact {
-    /// Somebody serves this definition in this queue.
+    /// Somebody serves the service of this number in this queue.
     Served(String, u32),
     Last(TenantInQueue, Option<Position>),
     Frontier(Queue, Position),

@@ -1,7 +1,8 @@
 //! Rows of `ready`, `throttled`, `parked` and `admitted`: where queued tasks wait.
 
-use stepwell_core::fair::{OrderKey, Position};
-use stepwell_core::id::{DefinitionId, Node, Queue, RunId, RunKey};
+use stepwell_core::id::{Node, Queue, RunId, RunKey, ServiceId};
+use stepwell_core::queue::{OrderKey, Position};
+use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -15,7 +16,7 @@ columns! {
     QUEUED: Col = "queued" {
         kept Number "number" "bigint",
         kept Queue "queue" "text",
-        kept Definition "definition" "int",
+        kept Service "definition" "int",
         kept Losses "losses" "int",
         key Run "run" "uuid",
         key Node "node" "int",
@@ -32,14 +33,14 @@ pub(crate) struct Queued {
     pub(crate) node: Node,
     pub(crate) tenant_no: u32,
     pub(crate) queue: Queue,
-    pub(crate) definition: DefinitionId,
+    pub(crate) service: ServiceId,
     pub(crate) losses: u32,
 }
 
 impl Queued {
     /// What is known of its run.
     pub(crate) fn run_ref(&self) -> RunRef {
-        RunRef { definition: self.definition, tenant_no: self.tenant_no }
+        RunRef::of_service(self.service, self.tenant_no)
     }
 }
 
@@ -52,7 +53,7 @@ pub(crate) fn read(row: &Row) -> Read<Queued> {
         node: cells.node(Col::Node)?,
         tenant_no: cells.count(Col::TenantNo)?,
         queue: cells.name(Col::Queue)?,
-        definition: cells.definition_id(Col::Definition)?,
+        service: cells.count(Col::Service).map(ServiceId)?,
         losses: cells.count(Col::Losses)?,
     })
 }
@@ -61,7 +62,7 @@ pub(crate) fn read(row: &Row) -> Read<Queued> {
 pub(crate) struct QueuedArrays<'t> {
     number: Vec<i64>,
     queue: Vec<&'t str>,
-    definition: Vec<i32>,
+    service: Vec<i32>,
     losses: Vec<i32>,
     run: Vec<Uuid>,
     node: Vec<i32>,
@@ -73,7 +74,7 @@ impl<'t> QueuedArrays<'t> {
         Self {
             number: tasks.iter().map(|task| int(task.number)).collect(),
             queue: tasks.iter().map(|task| task.queue.as_str()).collect(),
-            definition: tasks.iter().map(|task| int32(task.definition.0)).collect(),
+            service: tasks.iter().map(|task| int32(task.service.0)).collect(),
             losses: tasks.iter().map(|task| int32(task.losses)).collect(),
             run: tasks.iter().map(|task| key(task.run)).collect(),
             node: tasks.iter().map(|task| int32(task.node.0)).collect(),
@@ -96,7 +97,7 @@ impl<'t> QueuedArrays<'t> {
         match column {
             Col::Number => &self.number,
             Col::Queue => &self.queue,
-            Col::Definition => &self.definition,
+            Col::Service => &self.service,
             Col::Losses => &self.losses,
             Col::Run => &self.run,
             Col::Node => &self.node,
@@ -182,13 +183,20 @@ pub(crate) struct Candidate {
     pub(crate) run: RunKey,
     pub(crate) node: Node,
     pub(crate) run_ref: RunRef,
+    /// How often it was claimed before.
+    pub(crate) n_attempts: u32,
+    pub(crate) failures: u32,
+    pub(crate) queued_at: Timestamp,
     /// Where its rows are.
     pub(crate) ready_at: String,
     pub(crate) task_at: String,
 }
 
 selected! {
-    First { Position, Losses, Run, Node, Definition, TenantNo, ReadyAt, TaskAt, }
+    First {
+        Position, Losses, Run, Node, Service, TenantNo, NAttempts, Failures, QueuedAt, ReadyAt,
+        TaskAt,
+    }
 }
 
 pub(crate) fn read_candidate(row: &Row) -> Read<Candidate> {
@@ -198,10 +206,13 @@ pub(crate) fn read_candidate(row: &Row) -> Read<Candidate> {
         losses: cells.count(First::Losses)?,
         run: cells.run_key(First::Run)?,
         node: cells.node(First::Node)?,
-        run_ref: RunRef {
-            definition: cells.definition_id(First::Definition)?,
-            tenant_no: cells.count(First::TenantNo)?,
-        },
+        run_ref: RunRef::of_service(
+            cells.count(First::Service).map(ServiceId)?,
+            cells.count(First::TenantNo)?,
+        ),
+        n_attempts: cells.count(First::NAttempts)?,
+        failures: cells.count(First::Failures)?,
+        queued_at: cells.time(First::QueuedAt)?,
         ready_at: cells.get(First::ReadyAt)?,
         task_at: cells.get(First::TaskAt)?,
     })
@@ -211,20 +222,16 @@ pub(crate) fn read_candidate(row: &Row) -> Read<Candidate> {
 pub(crate) struct ClaimedCandidate {
     /// Its place among the candidates.
     pub(crate) ix: usize,
-    pub(crate) attempt: u32,
-    pub(crate) losses: u32,
     pub(crate) run_id: RunId,
 }
 
-selected! { Claimed { Turn, Attempt, Losses, RunId, } }
+selected! { Claimed { Turn, RunId, } }
 
 pub(crate) fn read_claimed(row: &Row) -> Read<ClaimedCandidate> {
     let cells = Cells::of(row);
     Ok(ClaimedCandidate {
         // The database counts from 1.
         ix: cells.size(Claimed::Turn)?.wrapping_sub(1),
-        attempt: cells.count(Claimed::Attempt)?,
-        losses: cells.count(Claimed::Losses)?,
         run_id: cells.name(Claimed::RunId)?,
     })
 }

@@ -1,6 +1,6 @@
 //! Rows of `run`.
 
-use stepwell_core::id::{DefinitionId, RunKey, Tenant};
+use stepwell_core::id::{DefinitionId, RunKey, ServiceId, Tenant};
 use stepwell_core::run::{RunRow, RunStatus};
 use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
@@ -48,6 +48,14 @@ pub(crate) struct StoredRun {
 pub(crate) struct RunRef {
     pub(crate) definition: DefinitionId,
     pub(crate) tenant_no: u32,
+}
+
+impl RunRef {
+    /// What is known of a run by its row in a queue: today every run is decided on the plan whose
+    /// code its tasks need, so that plan and service have the same number.
+    pub(crate) const fn of_service(service: ServiceId, tenant_no: u32) -> Self {
+        Self { definition: DefinitionId(service.0), tenant_no }
+    }
 }
 
 impl StoredRun {
@@ -280,13 +288,20 @@ impl<'r> FreshRunArrays<'r> {
 mod tests {
     use stepwell_core::decide::{self, RunSeed};
     use stepwell_core::id::RunId;
-    use stepwell_core::workflow::Draft;
+    use stepwell_core::workflow::{Draft, DraftStep, NodeKind, Placement, StepPolicy};
 
     use super::*;
 
     #[test]
     fn what_all_fresh_runs_have_in_common_is_what_the_core_starts_them_with() {
-        let draft = Draft { workflow: "empty".to_owned(), ..Draft::default() };
+        let step = DraftStep {
+            name: "a".to_owned(),
+            kind: NodeKind::Step,
+            placement: Placement::Explicit(Vec::new()),
+            policy: StepPolicy::default(),
+        };
+        let (workflow, steps) = ("one".to_owned(), vec![step]);
+        let draft = Draft { workflow, steps, ..Draft::default() };
         let definition = draft.resolve().expect("it is well formed");
         let seed = RunSeed {
             key: RunKey(7),

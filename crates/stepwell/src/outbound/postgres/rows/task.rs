@@ -36,8 +36,7 @@ selected! {
     Joined { WorkerName, }
 }
 
-/// Whether a task is the handler of its run's failure. It is not there from the start, and it is
-/// executed with the failure.
+/// Whether a task is the handler of its run's failure, with which it is executed.
 pub(crate) fn is_failure_handler(node: Node) -> bool {
     node == Node::ON_FAILURE
 }
@@ -204,12 +203,13 @@ impl ClaimColumns {
 
 /// When a task was queued, and when it is due.
 fn times(task: &TaskRow) -> (Option<i64>, Option<i64>) {
-    match &task.phase {
-        Phase::Queued { since, due } => (Some(since.as_micros()), due.map(Timestamp::as_micros)),
-        Phase::Running(claim) => (Some(claim.queued_at.as_micros()), None),
-        Phase::Sleeping { until } => (None, Some(until.as_micros())),
-        _ => (None, None),
-    }
+    let queued_at = match &task.phase {
+        Phase::Queued { since, .. } => Some(*since),
+        Phase::Running(claim) => Some(claim.queued_at),
+        _ => None,
+    };
+    let micros = |at: Option<Timestamp>| at.map(Timestamp::as_micros);
+    (micros(queued_at), micros(task.phase.due()))
 }
 
 #[cfg(test)]

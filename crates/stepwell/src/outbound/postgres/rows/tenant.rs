@@ -1,21 +1,20 @@
 //! Rows of `tenant`, with the settings in force.
 
-use stepwell_core::fair::Group;
 use stepwell_core::id::Tenant;
+use stepwell_core::queue::TenantNo;
 use tokio_postgres::Row;
 
 use super::Read;
-use super::cells::{Cells, only, selected};
+use super::cells::{Cells, only, only_unsigned, selected};
 use crate::ports::{TenantSettings, TenantView};
 
 /// What is read of a tenant `t` where `d` is the default.
-pub(super) const SETTINGS: &str = "t.group_id, t.name, \
-    case when t.has_own then t.weight else d.weight end, \
-    case when t.has_own then t.tasks_max else d.tasks_max end";
+pub(super) const SETTINGS: &str =
+    "t.group_id, t.name, t.has_own, t.weight, t.tasks_max, d.weight, d.tasks_max";
 
 selected! {
     /// The columns of [`SETTINGS`].
-    Col { TenantNo, Name, Weight, TasksMax, }
+    Col { TenantNo, Name, HasOwn, Weight, TasksMax, DefaultWeight, DefaultTasksMax, }
 }
 
 selected! {
@@ -33,6 +32,11 @@ pub(crate) fn read_no(row: &Row) -> Read<u32> {
     Cells::of(row).count(Col::TenantNo)
 }
 
+/// How many tenants there are.
+pub(crate) fn read_count(row: &Row) -> Read<usize> {
+    Ok(usize::try_from(only_unsigned(row)?).unwrap_or(usize::MAX))
+}
+
 /// A tenant's number as statements take it.
 pub(crate) fn read_int(row: &Row) -> Read<i32> {
     only(row)
@@ -41,9 +45,16 @@ pub(crate) fn read_int(row: &Row) -> Read<i32> {
 /// A tenant's number and settings.
 pub(crate) fn read_settings(row: &Row) -> Read<(u32, TenantSettings)> {
     let cells = Cells::of(row);
-    let tasks_max: Option<i32> = cells.get(Col::TasksMax)?;
+    let own = settings(cells, Col::Weight, Col::TasksMax)?;
+    let defaults = settings(cells, Col::DefaultWeight, Col::DefaultTasksMax)?;
+    let own = cells.get::<bool>(Col::HasOwn)?.then_some(own);
+    Ok((read_no(row)?, TenantSettings::in_force(own, defaults)))
+}
+
+fn settings(cells: Cells<'_>, weight: Col, tasks_max: Col) -> Read<TenantSettings> {
+    let tasks_max: Option<i32> = cells.get(tasks_max)?;
     let tasks_max = tasks_max.map(i32::unsigned_abs);
-    Ok((read_no(row)?, TenantSettings { weight: cells.count(Col::Weight)?, tasks_max }))
+    Ok(TenantSettings { weight: cells.count(weight)?, tasks_max })
 }
 
 /// A tenant and how much of its work waits.
@@ -51,7 +62,7 @@ pub(crate) fn read_view(row: &Row) -> Read<TenantView> {
     let (tenant_no, settings) = read_settings(row)?;
     let waiting = Cells::of(row).behind::<Col>();
     Ok(TenantView {
-        group: Group(tenant_no),
+        tenant_no: TenantNo(tenant_no),
         settings,
         n_ready: waiting.size(Joined::Ready)?,
         n_running: waiting.size(Joined::Running)?,

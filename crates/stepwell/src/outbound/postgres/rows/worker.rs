@@ -1,10 +1,14 @@
 //! Rows of `worker`, `serve` and `claim`.
 
-use stepwell_core::id::{Token, WorkerId};
+use std::time::Duration;
+
+use stepwell_core::id::{ServiceId, Token, WorkerId};
+use stepwell_core::lease::Life;
+use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
 
-use super::Read;
 use super::cells::{Cells, only, selected};
+use super::{Read, int32};
 use crate::ports::{ClaimRef, StoreError};
 
 /// Whether a worker lives.
@@ -33,7 +37,7 @@ pub(super) const SERVING: &str = "no, queues, next_turn, array(\
 
 selected! {
     /// The columns of [`SERVING`].
-    Col { No, Queues, NextTurn, Definitions, }
+    Col { No, Queues, NextTurn, Services, }
 }
 
 selected! {
@@ -47,13 +51,28 @@ pub(crate) struct ServingWorker {
     pub(crate) no: i64,
     pub(crate) queues: Vec<String>,
     pub(crate) next_turn: usize,
-    pub(crate) definitions: Vec<i32>,
+    services: Vec<i32>,
 }
 
 impl ServingWorker {
     /// Whether it is registered as it was, whatever its turn is.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        (self.no, &self.queues, &self.definitions) == (other.no, &other.queues, &other.definitions)
+        (self.no, &self.queues, &self.services) == (other.no, &other.queues, &other.services)
+    }
+
+    /// Whether it has the code of this service.
+    pub(crate) fn serves(&self, service: ServiceId) -> bool {
+        self.services.contains(&int32(service.0))
+    }
+
+    /// The services whose code it has.
+    pub(crate) fn services(&self) -> impl Iterator<Item = ServiceId> {
+        self.services.iter().map(|number| ServiceId(number.unsigned_abs()))
+    }
+
+    /// The numbers of its services, as statements take them.
+    pub(crate) fn service_nos(&self) -> &[i32] {
+        &self.services
     }
 }
 
@@ -65,7 +84,7 @@ pub(crate) fn read_serving(row: &Row, salt: u64) -> Read<(ServingWorker, Token)>
         no: cells.get(Col::No)?,
         queues: cells.get(Col::Queues)?,
         next_turn: usize::try_from(next_turn).unwrap_or_default(),
-        definitions: cells.get(Col::Definitions)?,
+        services: cells.get(Col::Services)?,
     };
     let count = cells.behind::<Col>().unsigned(Joined::ClaimCount)?;
     Ok((serving, Token::new(count, salt)))
@@ -89,23 +108,53 @@ pub(crate) fn read_name(row: &Row) -> Read<(i64, WorkerId)> {
     Ok((cells.get(Named::No)?, cells.name(Named::Id)?))
 }
 
-selected! { Served { Queue, Definition, } }
+selected! { Served { Queue, Service, } }
 
-/// A queue and a definition that somebody serves.
+/// A queue and the number of a service that somebody serves in it.
 pub(crate) fn read_served(row: &Row) -> Read<(String, u32)> {
     let cells = Cells::of(row);
-    Ok((cells.get(Served::Queue)?, cells.count(Served::Definition)?))
+    Ok((cells.get(Served::Queue)?, cells.count(Served::Service)?))
 }
 
-selected! { Suspected { IsLeader, IsAnyDead, } }
+/// What is read of a worker to know whether it is dead.
+pub(super) const LIFE: &str = "worker.no, worker.seen_at, worker.lease_micros, \
+    worker.state = {worker.GONE}";
 
-/// Whether there may be workers to reap, unless another leads.
-pub(crate) fn read_any_dead(row: &Row) -> Read<bool> {
+selected! {
+    /// The columns of [`LIFE`].
+    LifeCol { No, SeenAt, LeaseMicros, HasLeft, }
+}
+
+selected! {
+    /// What stands before [`LIFE`] when a leader looks.
+    Look { IsLeader, Now, }
+}
+
+/// The life of a worker, with its number.
+pub(crate) fn read_life(row: &Row) -> Read<(i64, Life)> {
+    life(Cells::of(row))
+}
+
+/// The database's time and the life of a worker, unless another leads; `None` if there is no
+/// worker.
+pub(crate) fn read_looked_at(row: &Row) -> Read<(i64, Option<(i64, Life)>)> {
     let cells = Cells::of(row);
-    if !cells.get::<bool>(Suspected::IsLeader)? {
+    if !cells.get::<bool>(Look::IsLeader)? {
         return Err(StoreError::NotLeader);
     }
-    cells.get(Suspected::IsAnyDead)
+    let worker = cells.behind::<Look>();
+    let is_there = worker.get::<Option<i64>>(LifeCol::No)?.is_some();
+    Ok((cells.get(Look::Now)?, is_there.then(|| life(worker)).transpose()?))
+}
+
+fn life(cells: Cells<'_>) -> Read<(i64, Life)> {
+    let life = Life {
+        seen_at: Timestamp::from_micros(cells.get(LifeCol::SeenAt)?),
+        lease: Duration::from_micros(cells.unsigned(LifeCol::LeaseMicros)?),
+        has_left: cells.get(LifeCol::HasLeft)?,
+        is_gone: false,
+    };
+    Ok((cells.get(LifeCol::No)?, life))
 }
 
 selected! { Held { Worker, Run, Node, Token, Losses, } }

@@ -1,45 +1,39 @@
 //! What happens to runs, from the lock to the write.
 
-use std::collections::BTreeSet;
-
-use stepwell_core::decide::{self, CancelAnswer};
-use stepwell_core::id::{Node, RunKey, Token};
+use stepwell_core::decide::{self, Happening, Verdict};
+use stepwell_core::id::RunKey;
 use stepwell_core::run::RunImage;
 
 use super::super::queue::enqueue_unlimited::UnlimitedTenants;
 use super::super::queue::hand_over::IdleWorker;
 use super::super::queue::service::open_serving;
 use super::super::rows::run::StoredRun;
-use super::super::session::{Conflict, HintSet, PgResult};
+use super::super::session::{Conflict, PgResult};
 use super::load::LoadedTasks;
 use super::write::{Payloads, RunUpdate, Write};
-use super::{Happened, Happenings, RunSet};
-use crate::ports::ClaimRequest;
-
-/// Which happenings took effect, by task and token.
-pub(crate) type Accepted = BTreeSet<(RunKey, Node, Option<Token>)>;
+use super::{Happened, Happenings, RunSet, Verdicts};
+use crate::ports::{ClaimRef, ClaimRequest, HintSet};
 
 /// What follows from happenings, ready to be written.
 pub(crate) struct DecidedBatch {
-    pub(crate) accepted: Accepted,
+    pub(crate) verdicts: Verdicts,
     pub(crate) updates: Vec<RunUpdate>,
     /// The tenants, if none of them has a limit.
     pub(crate) tenants: Option<UnlimitedTenants>,
 }
 
 impl RunSet<'_> {
-    /// Decides happenings and writes what follows. Says which of them were current: held by the
-    /// given token, or with a timer that still stands.
-    pub(crate) async fn happen(&self, happenings: Happenings) -> PgResult<(Accepted, HintSet)> {
+    /// Decides happenings and writes what follows.
+    pub(crate) async fn happen(&self, happenings: Happenings) -> PgResult<(Verdicts, HintSet)> {
         let keys: Vec<RunKey> = happenings.keys().copied().collect();
         let runs = self.lock(&keys).await?;
         let plan = self.plan_for(&runs, &happenings).await?;
         let loaded = self.load(&plan).await?;
-        let DecidedBatch { accepted, updates, tenants } =
+        let DecidedBatch { verdicts, updates, tenants } =
             self.decide(runs, loaded, happenings).await?;
         let (payloads, closes, idle) = (Payloads::None, false, None);
         let outcome = self.write(Write { updates, tenants, payloads, closes, idle }).await?;
-        Ok((accepted, outcome.hints))
+        Ok((verdicts, outcome.hints))
     }
 
     /// Opens the transaction, locks the runs, loads what is needed and decides. If this process
@@ -84,43 +78,50 @@ impl RunSet<'_> {
         mut loaded: LoadedTasks,
         mut happenings: Happenings,
     ) -> PgResult<DecidedBatch> {
-        let definitions = self.ids.plans(runs.iter().map(|run| run.row.definition)).await?;
-        let mut accepted = Accepted::new();
+        let definitions = self.ids.plans_of(runs.iter().map(|run| &run.row)).await?;
+        let mut verdicts = Verdicts::default();
         let mut updates = Vec::with_capacity(runs.len());
+        let mut wrong = Vec::new();
         let now = self.session.now();
         for run in runs {
             let (run_key, definition) = (run.row.key, run.row.definition);
             let Some(stored) = definitions.get(&definition) else { continue };
             let tasks = loaded.tasks.remove(&run_key).unwrap_or_default();
             let mut image = RunImage::new(&stored.definition, now, run.row, tasks);
-            for Happened { node, token, happening } in
-                happenings.remove(&run_key).unwrap_or_default()
-            {
-                let held = |token| image.task(node).is_some_and(|task| task.is_held_by(token));
-                if token.is_none_or(held) && decide::decide(&mut image, node, happening) {
-                    accepted.insert((run_key, node, token));
+            for happened in happenings.remove(&run_key).unwrap_or_default() {
+                let claim = claim_of(run_key, &happened);
+                let verdict = decide_one(&mut image, happened);
+                if let (Verdict::WrongGuess, Some(claim)) = (verdict, claim) {
+                    let failures = image.task(claim.node).map_or(0, |task| task.failures);
+                    wrong.push((claim, failures));
                 }
+                verdicts.add(run_key, verdict);
             }
             updates.push(RunUpdate::new(image, stored, run.tenant_no));
         }
-        Ok(DecidedBatch { accepted, updates, tenants: loaded.tenants })
+        if !wrong.is_empty() {
+            return Err(Conflict::WrongFailures(wrong).into());
+        }
+        Ok(DecidedBatch { verdicts, updates, tenants: loaded.tenants })
     }
+}
 
-    /// Cancels a run. `None` if there is none.
-    pub(crate) async fn cancel(
-        &self,
-        run_key: RunKey,
-    ) -> PgResult<(Option<CancelAnswer>, HintSet)> {
-        let Some(run) = self.lock(&[run_key]).await?.into_iter().next() else {
-            return Ok((None, HintSet::default()));
-        };
-        let stored = self.ids.plan(run.row.definition).await?;
-        let tasks = self.lock_open_tasks(run_key).await?;
-        let mut image = RunImage::new(&stored.definition, self.session.now(), run.row, tasks);
-        let answer = decide::cancel(&mut image);
-        let updates = vec![RunUpdate::new(image, &stored, run.tenant_no)];
-        let (tenants, payloads, closes, idle) = (None, Payloads::None, false, None);
-        let outcome = self.write(Write { updates, tenants, payloads, closes, idle }).await?;
-        Ok((Some(answer), outcome.hints))
+/// Decides a happening, unless its claim no longer holds the task.
+fn decide_one(image: &mut RunImage<'_>, happened: Happened) -> Verdict {
+    let Happened { token, happening } = happened;
+    let is_held = match (&happening, token) {
+        (Happening::Task(node, _), Some(token)) => {
+            image.task(*node).is_some_and(|task| task.is_held_by(token))
+        }
+        _ => true,
+    };
+    if is_held { decide::decide(image, happening) } else { Verdict::NotCurrent }
+}
+
+/// The claim that a happening is fenced by.
+fn claim_of(run: RunKey, happened: &Happened) -> Option<ClaimRef> {
+    match &happened.happening {
+        Happening::Task(node, _) => Some(ClaimRef { run, node: *node, token: happened.token? }),
+        Happening::Run(_) => None,
     }
 }

@@ -116,7 +116,7 @@ impl InputPlan {
         for claim in claims {
             let missing = || corrupt(format!("run {} is missing", claim.run));
             let run = runs.get(&claim.run).ok_or_else(missing)?;
-            tasks.push(PlannedTask::of(claim, &*ids.plan(run.definition).await?));
+            tasks.push(PlannedTask::of(claim, &*ids.plan_of(run).await?));
         }
         let failures = runs.into_iter().filter_map(|(run, row)| Some((run, row.failure?)));
         Ok(Self { tasks, failures: failures.collect(), ..Self::default() })

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use stepwell_core::decide::{Affected, Happening, affected};
+use stepwell_core::decide::affected;
 use stepwell_core::id::{DefinitionId, Node, RunKey};
 use stepwell_core::run::TaskRow;
 use tokio_postgres::Row;
@@ -60,7 +60,7 @@ impl RunSet<'_> {
         let refs = self.ids.cache.cached_runs(happenings.keys())?;
         let ids: BTreeSet<DefinitionId> = refs.values().map(|run| run.definition).collect();
         let definitions = self.ids.plans.cached(&ids);
-        let mut plan = LoadPlan::new(happenings);
+        let mut plan = LoadPlan::default();
         for (run, reference) in &refs {
             let stored = definitions.get(&reference.definition)?;
             plan.add(*run, *reference, stored, &happenings[run]);
@@ -74,8 +74,8 @@ impl RunSet<'_> {
         runs: &[StoredRun],
         happenings: &Happenings,
     ) -> PgResult<LoadPlan> {
-        let definitions = self.ids.plans(runs.iter().map(|run| run.row.definition)).await?;
-        let mut plan = LoadPlan::new(happenings);
+        let definitions = self.ids.plans_of(runs.iter().map(|run| &run.row)).await?;
+        let mut plan = LoadPlan::default();
         for run in runs {
             let happened = happenings.get(&run.row.key).map(Vec::as_slice).unwrap_or_default();
             let Some(stored) = definitions.get(&run.row.definition) else { continue };
@@ -89,7 +89,9 @@ impl RunSet<'_> {
     pub(super) async fn load(&self, plan: &LoadPlan) -> PgResult<LoadedTasks> {
         let asked = TaskKeys::of(plan.tasks.iter().copied());
         let params = asked.params();
-        let (mut found, tenants) = if plan.may_touch_queued {
+        let (mut found, tenants) = if plan.tasks.is_empty() {
+            (Vec::new(), None)
+        } else if plan.may_touch_queued {
             (self.session.all(LOCK_TASKS, &params).await?, None)
         } else {
             let (found, tenants) = tokio::join!(
@@ -109,12 +111,6 @@ impl RunSet<'_> {
         Ok(LoadedTasks { tasks, tenants })
     }
 
-    /// Locks every open task of a run.
-    pub(super) async fn lock_open_tasks(&self, run: RunKey) -> PgResult<Vec<TaskRow>> {
-        let rows = self.session.all(LOCK_OPEN_TASKS, &[&vec![key(run)]]).await?;
-        Ok(self.tasks_of(&rows).await?.into_iter().map(|(_, task)| task).collect())
-    }
-
     async fn tasks_of(&self, rows: &[Row]) -> PgResult<Vec<(RunKey, TaskRow)>> {
         let workers = rows.iter().map(task::read_worker_no).collect::<Result<Vec<_>, _>>()?;
         let workers = self.ids.worker_names(&workers.into_iter().flatten().collect()).await?;
@@ -123,12 +119,6 @@ impl RunSet<'_> {
 }
 
 impl LoadPlan {
-    fn new(happenings: &Happenings) -> Self {
-        let mut happened = happenings.values().flatten();
-        let may_touch_queued = happened.any(|happened| may_touch_queued(&happened.happening));
-        Self { may_touch_queued, ..Self::default() }
-    }
-
     fn add(
         &mut self,
         run: RunKey,
@@ -136,34 +126,20 @@ impl LoadPlan {
         stored: &StoredDefinition,
         happened: &[Happened],
     ) {
-        let definition = &stored.definition;
-        let needed = affected(definition, happened.iter().map(|h| (h.node, &h.happening)));
-        let nodes = match needed {
-            Affected::Nodes(nodes) => nodes,
-            Affected::AllOpenAnd(nodes) => {
-                self.all_open.push(key(run));
-                nodes
-            }
-        };
+        let happenings = happened.iter().map(|happened| &happened.happening);
+        let affected = affected(&stored.definition, happenings);
+        if affected.all_open {
+            self.all_open.push(key(run));
+        }
+        self.may_touch_queued |= affected.may_touch_queued;
         self.tenants.insert(reference.tenant_no);
         self.refs.insert(run, reference);
-        self.tasks.extend(nodes.into_iter().map(|node| (run, node)));
+        self.tasks.extend(affected.tasks.into_iter().map(|node| (run, node)));
     }
 
     /// Whether the runs are what they were thought to be.
     pub(super) fn is_right_about(&self, runs: &[StoredRun]) -> bool {
         let is_right = |run: &StoredRun| self.refs.get(&run.row.key) == Some(&run.reference());
         runs.len() == self.refs.len() && runs.iter().all(is_right)
-    }
-}
-
-/// Whether a happening may touch a task that is queued, which a claim could take meanwhile.
-const fn may_touch_queued(happening: &Happening) -> bool {
-    match happening {
-        Happening::Completed { .. }
-        | Happening::Slept
-        | Happening::Released
-        | Happening::TimerFired => false,
-        Happening::Failed { .. } | Happening::Lost { .. } | Happening::Skipped => true,
     }
 }

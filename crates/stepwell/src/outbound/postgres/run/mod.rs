@@ -8,10 +8,10 @@ pub(crate) mod start;
 pub(crate) mod write;
 pub(crate) mod write_rows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use stepwell_core::decide::Happening;
-use stepwell_core::id::{Node, RunKey, Token};
+use stepwell_core::decide::{Happening, Verdict};
+use stepwell_core::id::{RunKey, Token};
 
 use super::lookup::IdLookup;
 use super::queue::QueueSet;
@@ -24,12 +24,26 @@ pub(crate) struct RunSet<'s> {
     pub(crate) queues: QueueSet<'s>,
 }
 
-/// Something that happened to a task, fenced by the claim's token unless the store itself saw it.
+/// Something that happened to a run, fenced by the claim's token if a worker tells of its task.
 pub(crate) struct Happened {
-    pub(crate) node: Node,
     pub(crate) token: Option<Token>,
     pub(crate) happening: Happening,
 }
 
 /// What happened to runs, by run.
 pub(crate) type Happenings = BTreeMap<RunKey, Vec<Happened>>;
+
+/// What became of happenings, by run and in their order.
+#[derive(Default)]
+pub(crate) struct Verdicts(BTreeMap<RunKey, VecDeque<Verdict>>);
+
+impl Verdicts {
+    fn add(&mut self, run: RunKey, verdict: Verdict) {
+        self.0.entry(run).or_default().push_back(verdict);
+    }
+
+    /// What became of the next happening of a run; `None` if there is no such run.
+    pub(crate) fn next(&mut self, run: RunKey) -> Option<Verdict> {
+        self.0.get_mut(&run)?.pop_front()
+    }
+}

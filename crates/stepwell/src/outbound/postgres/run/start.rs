@@ -1,23 +1,28 @@
 //! Starting runs: inserting those whose ids are free, and comparing the others with what is there.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use stepwell_core::decide::{self, RunSeed};
-use stepwell_core::id::{DefinitionId, RunId, RunKey, Tenant};
+use stepwell_core::id::{DefinitionId, Queue, RunId, RunKey, Tenant};
+use stepwell_core::queue::FairError;
 use stepwell_core::time::Timestamp;
 use stepwell_core::workflow::Definition;
 
 use super::super::queue::enqueue_unlimited::UnlimitedTenants;
 use super::super::queue::hand_over::IdleWorker;
+use super::super::queue::room_for_start::RoomForStarts;
 use super::super::queue::service::open_serving;
 use super::super::rows::read_all;
 use super::super::rows::run::{self, FreshRun, FreshRunArrays, StoredRun};
-use super::super::session::{Conflict, PgResult};
+use super::super::session::{Conflict, Learned, PgResult};
 use super::super::sql::{self, Sql};
 use super::RunSet;
 use super::write::RunUpdate;
-use crate::ports::{ClaimRequest, KnownRun, Payload, StartAnswer, StartRequest, StoredDefinition};
+use crate::ports::{
+    ClaimRequest, ExistingRun, Payload, StartAnswer, StartRequest, StoredDefinition,
+};
 
 const INSERT_NEW_RUNS: Sql = sql::RUN.named("insert_new_runs");
 const INSERT_RUNS: Sql = sql::RUN.named("insert_runs");
@@ -26,19 +31,27 @@ pub(crate) const FIND_RUNS: Sql = sql::RUN.named("find_runs");
 /// The definitions that starts name, as far as they are stored.
 pub(crate) type Definitions = BTreeMap<DefinitionId, Arc<StoredDefinition>>;
 
+/// A run by the names its caller knows it by.
+type RunNames = (Tenant, RunId);
+
 /// A start with its tenant's number and its definition.
 type Start<'r> = (&'r StartRequest, u32, &'r Arc<StoredDefinition>);
 
 /// Starts that may become runs: the first of each id, if its definition is known.
-pub(crate) struct NewRuns<'r>(Vec<Start<'r>>);
+pub(crate) struct NewRuns<'r> {
+    starts: Vec<Start<'r>>,
+    tenant_nos: &'r HashMap<Tenant, u32>,
+}
 
 /// Runs that were inserted.
 pub(crate) struct InsertedRuns {
     pub(crate) keys: HashSet<RunKey>,
     /// Their tenants, if none of them has a limit.
     pub(crate) tenants: Option<UnlimitedTenants>,
-    /// Whether some starts named runs that were there already, if that was looked for.
-    pub(crate) ids_repeat: Option<bool>,
+    /// Starts that are refused, since their tenant has no position left in a queue.
+    pub(crate) without_room: HashSet<RunNames>,
+    /// What the next transaction may guess by.
+    pub(crate) learned: Learned,
 }
 
 /// What is the same for all runs that start from one definition.
@@ -58,7 +71,7 @@ impl FreshCounters {
 impl<'r> NewRuns<'r> {
     pub(crate) fn of(
         requests: &'r [StartRequest],
-        tenant_nos: &HashMap<Tenant, u32>,
+        tenant_nos: &'r HashMap<Tenant, u32>,
         definitions: &'r Definitions,
     ) -> Self {
         let mut seen: HashSet<(&Tenant, &RunId)> = HashSet::new();
@@ -68,7 +81,12 @@ impl<'r> NewRuns<'r> {
             let is_first = seen.insert((&request.seed.tenant, &request.seed.id));
             is_first.then_some((request, *tenant_no, stored))
         };
-        Self(requests.iter().filter_map(start).collect())
+        Self { starts: requests.iter().filter_map(start).collect(), tenant_nos }
+    }
+
+    /// Whether this tenant has a number: there are only so many.
+    pub(crate) fn has_tenant(&self, tenant: &Tenant) -> bool {
+        self.tenant_nos.contains_key(tenant)
     }
 
     /// The runs that were inserted, with everything that belongs to them.
@@ -77,7 +95,7 @@ impl<'r> NewRuns<'r> {
         now: Timestamp,
         inserted: &HashSet<RunKey>,
     ) -> (Vec<RunUpdate>, Vec<(RunKey, &'r Payload)>) {
-        let new = self.0.iter().filter(|(request, ..)| inserted.contains(&request.seed.key));
+        let new = self.starts.iter().filter(|(request, ..)| inserted.contains(&request.seed.key));
         let start = |(request, tenant_no, stored): &Start<'r>| {
             let image = decide::start(&stored.definition, now, request.seed.clone());
             let request: &'r StartRequest = request;
@@ -86,28 +104,47 @@ impl<'r> NewRuns<'r> {
         new.map(start).unzip()
     }
 
-    fn arrays(&self) -> FreshRunArrays<'r> {
-        let mut counters: BTreeMap<DefinitionId, FreshCounters> = BTreeMap::new();
-        FreshRunArrays::of(self.0.iter().map(|(request, tenant_no, stored)| {
-            let request: &'r StartRequest = request;
-            let seed = &request.seed;
-            let fresh = || FreshCounters::of(&stored.definition, seed);
-            let counters = counters.entry(seed.definition).or_insert_with(fresh);
-            FreshRun {
-                key: seed.key,
-                tenant_no: *tenant_no,
-                id: seed.id.as_str(),
-                definition: seed.definition,
-                n_open: counters.n_open,
-                next_event: counters.next_event,
-                input_digest: &request.input_digest,
-            }
-        }))
+    /// The tenants of the starts, and the queues of their first tasks.
+    fn root_queues(&self) -> Vec<(u32, BTreeSet<Queue>)> {
+        let queues = |(_, no, stored): &Start<'_>| (*no, stored.definition.root_queues());
+        self.starts.iter().map(queues).collect()
     }
 
-    fn keys(&self) -> HashSet<RunKey> {
-        self.0.iter().map(|(request, ..)| request.seed.key).collect()
+    /// Those that have room, and the names of the others.
+    fn with_room(&self, room: &RoomForStarts) -> (Cow<'_, [Start<'r>]>, HashSet<RunNames>) {
+        if room.refused.is_empty() {
+            return (Cow::Borrowed(&self.starts), HashSet::new());
+        }
+        let starts = self.starts.iter().enumerate();
+        let (refused, new): (Vec<_>, Vec<_>) =
+            starts.partition(|(ix, _)| room.refused.contains(ix));
+        let names = |(_, (request, ..)): (usize, &Start<'r>)| names_of(request);
+        let new = new.into_iter().map(|(_, start)| *start).collect();
+        (Cow::Owned(new), refused.into_iter().map(names).collect())
     }
+}
+
+fn arrays_of<'r>(new: &[Start<'r>]) -> FreshRunArrays<'r> {
+    let mut counters: BTreeMap<DefinitionId, FreshCounters> = BTreeMap::new();
+    FreshRunArrays::of(new.iter().map(|(request, tenant_no, stored)| {
+        let request: &'r StartRequest = request;
+        let seed = &request.seed;
+        let fresh = || FreshCounters::of(&stored.definition, seed);
+        let counters = counters.entry(seed.definition).or_insert_with(fresh);
+        FreshRun {
+            key: seed.key,
+            tenant_no: *tenant_no,
+            id: seed.id.as_str(),
+            definition: seed.definition,
+            n_open: counters.n_open,
+            next_event: counters.next_event,
+            input_digest: &request.input_digest,
+        }
+    }))
+}
+
+fn names_of(request: &StartRequest) -> RunNames {
+    (request.seed.tenant.clone(), request.seed.id.clone())
 }
 
 impl RunSet<'_> {
@@ -117,33 +154,39 @@ impl RunSet<'_> {
         new: &NewRuns<'_>,
         offer: Option<&'o ClaimRequest>,
     ) -> PgResult<(InsertedRuns, Option<IdleWorker<'o>>)> {
-        let arrays = new.arrays();
-        let tenants: BTreeSet<u32> = new.0.iter().map(|(_, tenant_no, _)| *tenant_no).collect();
         // The first write goes out when it is known that there is a transaction to undo it.
         open_serving(self.session).await?;
+        let mut room = RoomForStarts::default();
+        if !self.queues.guesses.is_none_full() {
+            room = self.queues.look_for_room(&new.root_queues()).await?;
+        }
+        let (new, without_room) = new.with_room(&room);
+        let arrays = arrays_of(&new);
+        let tenants: BTreeSet<u32> = new.iter().map(|(_, tenant_no, _)| *tenant_no).collect();
         let (names, idle, inserted, unlimited) = tokio::join!(
             biased;
             self.ids.read_tenant_names(&tenants),
             self.queues.find_idle_worker(offer),
-            self.insert(new, &arrays),
+            self.insert(&new, &arrays),
             self.queues.share_unlimited_tenants(&tenants),
         );
         let names = names?;
         let is_named = |(request, tenant_no, _): &Start<'_>| {
             names.get(tenant_no).is_some_and(|name| *name == request.seed.tenant)
         };
-        if !new.0.iter().all(is_named) {
+        if !new.iter().all(is_named) {
             return Err(Conflict::TenantsRenumbered.into());
         }
         let (keys, ids_repeat) = inserted?;
-        Ok((InsertedRuns { keys, tenants: unlimited?, ids_repeat }, idle?))
+        let learned = Learned { ids_repeat, not_full: room.not_full, ..Learned::default() };
+        Ok((InsertedRuns { keys, tenants: unlimited?, without_room, learned }, idle?))
     }
 
     /// Inserts runs and gives the keys of those whose ids were free. As long as all are, the
     /// database need not look for each first.
     async fn insert(
         &self,
-        new: &NewRuns<'_>,
+        new: &[Start<'_>],
         arrays: &FreshRunArrays<'_>,
     ) -> PgResult<(HashSet<RunKey>, Option<bool>)> {
         let now = self.session.now().as_micros();
@@ -151,10 +194,10 @@ impl RunSet<'_> {
         if self.queues.guesses.ids_repeat() {
             let rows = self.session.all(INSERT_RUNS, &params).await?;
             let keys = rows.iter().map(run::read_key).collect::<Result<_, _>>()?;
-            return Ok((keys, Some(rows.len() < new.0.len())));
+            return Ok((keys, Some(rows.len() < new.len())));
         }
         if self.session.insert(INSERT_NEW_RUNS, &params).await? {
-            return Ok((new.keys(), None));
+            return Ok((new.iter().map(|(request, ..)| request.seed.key).collect(), None));
         }
         Err(Conflict::RunIdTaken.into())
     }
@@ -182,19 +225,25 @@ impl RunSet<'_> {
         request: &StartRequest,
         stored: &StoredDefinition,
         existing: &ExistingRuns,
+        without_room: &HashSet<RunNames>,
     ) -> PgResult<StartAnswer> {
-        let names = (request.seed.tenant.clone(), request.seed.id.clone());
-        let run = existing.get(&names).ok_or(Conflict::RunGone)?;
-        let definition = self.ids.plan(run.row.definition).await?;
-        let known = KnownRun {
+        let names = names_of(request);
+        let Some(run) = existing.get(&names) else {
+            if without_room.contains(&names) {
+                return Ok(StartAnswer::Refused(FairError::OutOfPositions.into()));
+            }
+            return Err(Conflict::RunGone.into());
+        };
+        let definition = self.ids.plan_of(&run.row).await?;
+        let existing = ExistingRun {
             key: run.row.key,
             workflow: &definition.definition.workflow,
             input_digest: &run.input_digest,
         };
-        let answer = request.meets(&stored.definition.workflow, known);
+        let answer = request.compare_with(&stored.definition.workflow, existing);
         Ok(answer.unwrap_or_else(StartAnswer::Refused))
     }
 }
 
 /// Runs by the names their callers know them by.
-pub(crate) type ExistingRuns = HashMap<(Tenant, RunId), StoredRun>;
+pub(crate) type ExistingRuns = HashMap<RunNames, StoredRun>;

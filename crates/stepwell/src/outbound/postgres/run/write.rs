@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use stepwell_core::decide::{self, is_suspect};
 use stepwell_core::id::{Node, RunKey, WorkerId};
+use stepwell_core::queue::Split;
 use stepwell_core::run::{AttemptState, Changes, RunImage, RunRow, TaskRow, Tasks};
 
+use super::super::queue::Arrivals;
 use super::super::queue::enqueue_unlimited::{Placed, UnlimitedTenants};
 use super::super::queue::hand_over::IdleWorker;
 use super::super::queue::remove::MovedOn;
 use super::super::rows::queue::Queued;
-use super::super::rows::task::is_failure_handler;
-use super::super::session::{HintSet, PgResult, first_error};
+use super::super::session::{PgResult, first_error};
 use super::RunSet;
 use super::inputs::{InputBatch, InputPlan};
 use super::write_rows::RowWriter;
-use crate::ports::{ClaimRef, ClaimedTask, HandedOver, Hint, Payload, StoredDefinition};
+use crate::ports::{ClaimRef, ClaimedTask, HandedOver, Hint, HintSet, Payload, StoredDefinition};
 
 /// A decided run, ready to be written.
 pub(crate) struct RunUpdate {
@@ -46,16 +47,6 @@ impl RunUpdate {
         tasks.map(|task| (self.run.key, task))
     }
 
-    /// Whether a task was not there when its run started.
-    pub(super) fn is_inserted(task: &TaskRow) -> bool {
-        is_failure_handler(task.node)
-    }
-
-    /// Whether a task may have joined a queue: one that became ready, or one that was throttled.
-    fn may_let_in(&self) -> bool {
-        !self.changes.enqueued.is_empty() || !self.changes.claims_ended.is_empty()
-    }
-
     fn queued(&self) -> impl Iterator<Item = Queued> {
         self.changes.enqueued.iter().map(|node| Queued {
             // Given when it is enqueued.
@@ -64,7 +55,7 @@ impl RunUpdate {
             node: *node,
             tenant_no: self.tenant_no,
             queue: self.stored.definition.queue(*node),
-            definition: self.stored.id,
+            service: self.stored.service(),
             losses: self.tasks.get(*node).map_or(0, |task| task.losses),
         })
     }
@@ -78,6 +69,16 @@ pub(crate) enum Payloads<'p> {
     Inputs(&'p [(RunKey, &'p Payload)]),
     /// Outputs of tasks that completed.
     Outputs(&'p [(RunKey, Node, &'p Payload)]),
+}
+
+impl Payloads<'_> {
+    /// Where the tasks come from that become ready.
+    const fn arrivals(self) -> Arrivals {
+        match self {
+            Self::Inputs(_) => Arrivals::OfStarts,
+            Self::None | Self::Outputs(_) => Arrivals::UnderWay,
+        }
+    }
 }
 
 /// What is written.
@@ -113,29 +114,28 @@ impl RunSet<'_> {
     /// idle worker that offers to take it.
     pub(crate) async fn write(&self, write: Write<'_, '_>) -> PgResult<Outcome> {
         let Write { updates, tenants, payloads, closes, idle } = write;
-        let mut hints = hints_of(&updates);
+        let mut hints = HintSet::default();
+        updates.iter().for_each(|update| hints.add_all(HintSet::earned_by(&update.changes)));
         let tasks: Vec<Queued> = updates.iter().flat_map(RunUpdate::queued).collect();
         let is_withdrawn = updates.iter().any(|update| !update.changes.dequeued.is_empty());
         let workers = self.ids.worker_nos(&workers_of(&updates)).await?;
         if let Some(tenants) = tenants.filter(|_| !is_withdrawn) {
-            let (taken, left) = match &idle {
+            let Split { taken, left, .. } = match &idle {
                 Some(idle) => idle.split(tasks),
-                None => (Vec::new(), tasks),
+                None => Split { taken: Vec::new(), left: tasks, next_turn: 0 },
             };
             let handed = idle.map(|idle| (idle, taken)).filter(|(_, taken)| !taken.is_empty());
             let ready = Ready { tenants, left, handed };
             let mut outcome = self.write_plain(updates, payloads, workers, closes, ready).await?;
-            outcome.hints = outcome.hints.union(hints);
+            outcome.hints.add_all(hints);
             return Ok(outcome);
-        }
-        if updates.iter().any(RunUpdate::may_let_in) {
-            hints.insert(Hint::Ready);
         }
         let (session, workers) = (self.session, &workers);
         let rows = RowWriter { session, updates: &updates, payloads, workers };
         rows.write().await?;
-        self.queues.remove_places(moved_on(&updates)).await?;
-        self.queues.enqueue(tasks).await?;
+        let n_filled = self.queues.remove_places(moved_on(&updates)).await?;
+        let n_enqueued = self.queues.enqueue(tasks, payloads.arrivals()).await?;
+        hints.add_if(Hint::Ready, n_filled + n_enqueued > 0);
         let answers = tokio::join!(biased; rows.end_claims(), self.close_if(closes));
         first_error(answers.into())?;
         Ok(Outcome { handed_over: HandedOver::default(), hints })
@@ -174,7 +174,7 @@ impl RunSet<'_> {
                 biased;
                 rows.write(),
                 claims,
-                self.queues.find_places(left, tenants),
+                self.queues.find_places(left, payloads.arrivals(), tenants),
             );
             first_error([rows, claims])?;
             placed
@@ -190,9 +190,7 @@ impl RunSet<'_> {
             (placed?, inputs?)
         };
         let mut hints = HintSet::default();
-        if placed.leaves_any() {
-            hints.insert(Hint::Ready);
-        }
+        hints.add_if(Hint::Ready, placed.leaves_any());
         let handed_over = match &handed {
             Some((idle, taken)) => self.handed_over(idle, taken, &by_key, &inputs),
             None => HandedOver::default(),
@@ -258,6 +256,7 @@ impl RunSet<'_> {
                 run_id: update.run.id.clone(),
                 definition: Arc::clone(&update.stored),
                 attempt: task.attempt,
+                failures: task.failures,
                 is_suspect: is_suspect(task.losses, idle.offer.crash_limit),
                 inputs: inputs.of_task(ix),
             })
@@ -275,20 +274,6 @@ fn workers_of(updates: &[RunUpdate]) -> BTreeSet<&WorkerId> {
     let held = updates.iter().flat_map(RunUpdate::touched).filter_map(|(_, task)| task.claim());
     let claims = attempts.map(|attempt| &attempt.claim).chain(held);
     claims.map(|claim| &claim.worker).collect()
-}
-
-/// What runs give others to see, whatever becomes of their ready tasks.
-fn hints_of(updates: &[RunUpdate]) -> HintSet {
-    let mut hints = HintSet::default();
-    for changes in updates.iter().map(|update| &update.changes) {
-        if !changes.timers.is_empty() {
-            hints.insert(Hint::Timers);
-        }
-        if changes.run_ended {
-            hints.insert(Hint::Ended);
-        }
-    }
-    hints
 }
 
 /// Tasks that leave where they waited or were counted.

@@ -21,7 +21,6 @@ const UPDATE_RUNS: Sql = sql::RUN.named("update_runs");
 const INSERT_INPUTS: Sql = sql::PAYLOAD.named("insert_inputs");
 const INSERT_OUTPUTS: Sql = sql::PAYLOAD.named("insert_outputs");
 const INSERT_TASKS: Sql = sql::TASK.named("insert_tasks");
-const UPSERT_TASKS: Sql = sql::TASK.named("upsert_tasks");
 const UPDATE_TASKS: Sql = sql::TASK.named("update_tasks");
 const INSERT_ATTEMPTS: Sql = sql::ATTEMPT.named("insert_attempts");
 const INSERT_EVENTS: Sql = sql::EVENT.named("insert_events");
@@ -94,15 +93,16 @@ impl RowWriter<'_> {
     }
 
     async fn write_tasks(&self) -> PgResult<()> {
-        let touched = self.updates.iter().flat_map(RunUpdate::touched);
-        if self.are_fresh() {
-            return self.write_tasks_by(INSERT_TASKS, &touched.collect::<Vec<_>>()).await;
+        let (mut inserted, mut known) = (Vec::new(), Vec::new());
+        for update in self.updates {
+            for (run, task) in update.touched() {
+                let is_new = self.are_fresh() || update.changes.is_inserted(task.node);
+                if is_new { &mut inserted } else { &mut known }.push((run, task));
+            }
         }
-        let (inserted, known): (Vec<_>, Vec<_>) =
-            touched.partition(|(_, task)| RunUpdate::is_inserted(task));
         let answers = tokio::join!(
             biased;
-            self.write_tasks_by(UPSERT_TASKS, &inserted),
+            self.write_tasks_by(INSERT_TASKS, &inserted),
             self.write_tasks_by(UPDATE_TASKS, &known),
         );
         first_error(answers.into())
@@ -140,7 +140,7 @@ impl RowWriter<'_> {
 
     async fn delete_timers(&self) -> PgResult<()> {
         let cleared = self.updates.iter().flat_map(|update| {
-            update.changes.timers_cleared.iter().map(|node| (update.run.key, *node))
+            update.changes.all_timers_cleared().map(|node| (update.run.key, node))
         });
         delete_timers(self.session, TaskKeys::of(cleared)).await
     }

@@ -9,7 +9,7 @@ use tokio_postgres::error::SqlState;
 use super::super::connection::pool::describe;
 use super::super::rows::position::TenantInQueue;
 use super::super::rows::worker::ServingWorker;
-use crate::ports::StoreError;
+use crate::ports::{ClaimRef, StoreError};
 
 const OPERATION: &str = "postgres";
 
@@ -39,6 +39,11 @@ pub(crate) enum Conflict {
     SettingsChanged,
     /// Tenants are new to queues: there is no row to lock their positions by.
     NoPositionRow(BTreeSet<TenantInQueue>),
+    /// A start found that tenants have used up their positions in queues.
+    OutOfPositions(BTreeSet<TenantInQueue>),
+    /// Claims failed that carried another count of failures than the rows of their tasks, which
+    /// have these.
+    WrongFailures(Vec<(ClaimRef, u32)>),
     /// A worker is not registered as this process remembers it.
     WorkerChanged(Box<(WorkerId, ServingWorker)>),
     /// Runs are not what this process remembers of them.
@@ -59,6 +64,8 @@ impl fmt::Display for Conflict {
             Self::TenantHasLimit(_) => "a tenant has a limit",
             Self::SettingsChanged => "a tenant's settings changed",
             Self::NoPositionRow(_) => "a tenant is new to a queue",
+            Self::OutOfPositions(_) => "a queue has used up its positions",
+            Self::WrongFailures(_) => "failures were counted otherwise",
             Self::WorkerChanged(_) => "a worker was registered",
             Self::RunsChanged => "runs are not what they were",
             Self::RunIdTaken => "an id is taken",

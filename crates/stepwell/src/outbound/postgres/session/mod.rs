@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 
 pub(crate) use error::{Conflict, PgError, PgResult};
-pub(crate) use retry::{Done, HintSet, Learned};
+pub(crate) use retry::{Done, Learned};
 use stepwell_core::time::Timestamp;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Row, Statement};

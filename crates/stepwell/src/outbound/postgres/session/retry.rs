@@ -2,8 +2,9 @@
 
 use std::future::Future;
 
+use super::super::rows::position::TenantInQueue;
 use super::error::{Conflict, PgError, PgResult};
-use crate::ports::{Hint, StoreError};
+use crate::ports::{Hint, HintSet, StoreError};
 
 /// How often a transaction is tried again that met another one.
 const CONFLICT_RETRIES_MAX: usize = 10;
@@ -21,6 +22,13 @@ impl<T> Done<T> {
     pub(crate) fn quiet(answer: T) -> Self {
         Self { answer, hints: HintSet::default(), learned: Learned::default() }
     }
+
+    /// One after which others should look for this.
+    pub(crate) fn telling(answer: T, hint: Hint, learned: Learned) -> Self {
+        let mut hints = HintSet::default();
+        hints.add(hint);
+        Self { answer, hints, learned }
+    }
 }
 
 /// What a transaction saw by which the next one may guess better.
@@ -30,29 +38,8 @@ pub(crate) struct Learned {
     pub(crate) limits: Vec<(u32, bool)>,
     /// Whether starts named runs that were there already.
     pub(crate) ids_repeat: Option<bool>,
-}
-
-/// Hints that a transaction earned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HintSet(u8);
-
-impl HintSet {
-    pub(crate) fn insert(&mut self, hint: Hint) {
-        self.0 |= 1 << hint as u8;
-    }
-
-    pub(crate) fn with(mut self, hint: Hint) -> Self {
-        self.insert(hint);
-        self
-    }
-
-    pub(crate) fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    pub(crate) fn iter(self) -> impl Iterator<Item = Hint> {
-        Hint::ALL.into_iter().filter(move |hint| self.0 & (1 << *hint as u8) != 0)
-    }
+    /// Tenants that have positions left in queues after all.
+    pub(crate) not_full: Vec<TenantInQueue>,
 }
 
 /// Tries a call again as long as it conflicts with others, after `repair` of what the conflict

@@ -18,4 +18,4 @@ values ((select coalesce(max(id), -1) + 1 from stepwell.definition), $1, $2, $3,
 returning id
 
 -- name: update_definition
-update stepwell.definition set body = $2, revision = revision + 1 where id = $1
+update stepwell.definition set version = $2, body = $3, revision = revision + 1 where id = $1

@@ -8,7 +8,11 @@ select {input} from stepwell.input where run = any($1)
 insert into stepwell.output ({output_names}) select * from unnest({output_arrays})
 
 -- name: read_outputs
-select {output} from stepwell.output where run = $1 order by node
+-- What every completed task of a run left; null for one without an output of its own.
+select task.run, task.node, output.codec, output.bytes
+from stepwell.task left join stepwell.output on output.run = task.run and output.node = task.node
+where task.run = $1 and task.state = {task.COMPLETED}
+order by task.node
 
 -- name: read_some_outputs
 select {output}

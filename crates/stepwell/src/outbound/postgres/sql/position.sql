@@ -14,6 +14,11 @@ join stepwell.standing on standing.group_id = asked.group_id and standing.queue 
 order by standing.group_id, standing.queue
 for update of standing
 
+-- name: read_positions
+select {standing}
+from unnest($1::int[], $2::text[]) as asked (group_id, queue)
+join stepwell.standing on standing.group_id = asked.group_id and standing.queue = asked.queue
+
 -- name: update_positions
 update stepwell.standing set {standing_set}
 from unnest({standing_change_arrays}) as c ({standing_change_names})

@@ -9,7 +9,7 @@ with watermark as materialized (
         order by round desc limit 1), 0) as order_key
 ), first as materialized (
     select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.definition, r.group_id,
-        r.ctid as ready_at, t.ctid as task_at
+        t.attempt, t.failures, t.queued_at, r.ctid as ready_at, t.ctid as task_at
     from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
     where r.queue = $1 and r.order_key >= (select order_key from watermark)
         and r.definition = any($2) and r.losses < $3
@@ -19,7 +19,7 @@ with watermark as materialized (
     for update of r, t skip locked
 ), suspect as materialized (
     select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.definition, r.group_id,
-        r.ctid as ready_at, t.ctid as task_at
+        t.attempt, t.failures, t.queued_at, r.ctid as ready_at, t.ctid as task_at
     from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
     where r.queue = $1 and r.order_key >= (select order_key from watermark)
         and r.definition = any($2) and r.losses > 0 and r.losses >= $3
@@ -28,7 +28,8 @@ with watermark as materialized (
     limit $5
     for update of r, t skip locked
 )
-select position, losses, run, node, definition, group_id, ready_at::text, task_at::text
+select position, losses, run, node, definition, group_id, attempt, failures, queued_at,
+    ready_at::text, task_at::text
 from (select * from first union all select * from suspect) as both_kinds
 order by order_key, number
 
@@ -36,29 +37,29 @@ order by order_key, number
 -- The rows are locked by first_ready, so they are where it found them; the token turns late writes
 -- into no-ops.
 with chosen as materialized (
-    select task_at::tid as task_at, turn
-    from unnest($1::text[]) with ordinality as c (task_at, turn)
+    select task_at::tid as task_at, attempt, started_at, turn
+    from unnest($1::text[], $2::int[], $3::bigint[]) with ordinality
+        as c (task_at, attempt, started_at, turn)
 ), taken as (
-    delete from stepwell.ready where ctid = any($2::text[]::tid[])
+    delete from stepwell.ready where ctid = any($4::text[]::tid[])
 ), claimed as (
-    -- It may have been queued by a transaction that began later than this one.
-    update stepwell.task set state = {task.RUNNING}, attempt = attempt + 1, worker = $3,
-    token = $4, started_at = greatest($5, queued_at)
+    update stepwell.task set state = {task.RUNNING}, attempt = chosen.attempt,
+    started_at = chosen.started_at, worker = $5, token = $6
     from chosen
     where task.ctid = chosen.task_at and task.state = {task.QUEUED}
-    returning task.run, task.node, task.attempt, task.losses, chosen.turn
+    returning task.run, task.node, chosen.turn
 ), held as (
     insert into stepwell.claim (token, worker, runs, nodes, n_open)
-    select $4, $3, array_agg(run order by turn), array_agg(node order by turn), count(*)
+    select $6, $5, array_agg(run order by turn), array_agg(node order by turn), count(*)
     from claimed having count(*) > 0
 ), raised as (
     -- The worker's own rows; they never go back.
     insert into stepwell.frontier (queue, worker, position)
-    select queue, $3, position from unnest($6::text[], $7::bigint[]) as f (queue, position)
+    select queue, $5, position from unnest($7::text[], $8::bigint[]) as f (queue, position)
     on conflict (queue, worker) do update
     set position = greatest(frontier.position, excluded.position)
 )
-select claimed.turn, claimed.attempt, claimed.losses, run.id
+select claimed.turn, run.id
 from claimed
 join stepwell.run on run.key = claimed.run
 order by claimed.turn

@@ -37,7 +37,3 @@ insert into stepwell.task ({task_names}) select * from unnest({task_arrays})
 update stepwell.task set {task_set}
 from unnest({task_change_arrays}) as c ({task_change_names})
 where task.run = c.run and task.node = c.node
-
--- name: upsert_tasks
-insert into stepwell.task ({task_names}) select * from unnest({task_arrays})
-on conflict (run, node) do update set {task_excluded}

@@ -2,10 +2,12 @@
 -- Keeps others from numbering tenants at the same time.
 lock table stepwell.tenant in share row exclusive mode
 
--- name: insert_tenant
-insert into stepwell.tenant (group_id, name)
-values ((select coalesce(max(group_id) + 1, 0) from stepwell.tenant), $1)
-on conflict (name) do nothing
+-- name: count_tenants
+-- Tenants are numbered without gaps. Read after the table was locked. Index: primary key.
+select coalesce(max(group_id) + 1, 0)::bigint from stepwell.tenant
+
+-- name: insert_tenants
+insert into stepwell.tenant (group_id, name) select * from unnest($1::int[], $2::text[])
 
 -- name: read_tenants
 -- Whoever acts on the settings locks the tenants afterwards.

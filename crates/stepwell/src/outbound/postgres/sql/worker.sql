@@ -39,20 +39,18 @@ returning no
 -- name: mark_workers_dead
 update stepwell.worker set state = {worker.DEAD} where no = any($1)
 
--- name: any_dead_worker
--- Whether this epoch is the current one, and whether there may be workers to reap. A hint: both
--- are checked again under locks. Index: worker_alive.
-select exists (select 1 from stepwell.leader where one and epoch = $1),
-    exists (select 1 from stepwell.worker
-        where state < {worker.DEAD}
-            and (state = {worker.GONE} or $2 and seen_at + lease_micros < coalesce($3, {now})))
+-- name: read_lives
+-- Whether this epoch is the current one, the time, and the lives of workers not found dead yet. A
+-- hint: both are checked again under locks. Index: worker_alive.
+select exists (select 1 from stepwell.leader where one and epoch = $1), {now}, {life}
+from (select) as once left join stepwell.worker on worker.state < {worker.DEAD}
+order by worker.no
 
--- name: lock_dead_workers
--- For update waits for their claims under way, so that none slips in behind. Index: worker_alive.
-select no from stepwell.worker
-where state < {worker.DEAD} and (state = {worker.GONE} or seen_at + lease_micros < $1)
-order by no
-limit $2
+-- name: lock_lives
+-- For update waits for their claims under way, so that none slips in behind.
+select {life} from stepwell.worker
+where worker.no = any($1) and worker.state < {worker.DEAD}
+order by worker.no
 for update
 
 -- name: find_worker

@@ -17,7 +17,7 @@ use super::super::lookup::PlanCache;
 use super::super::lookup::plans::DEFINITION_REVISIONS;
 use super::super::rows;
 use super::pending::{PendingWakes, WakeKinds};
-use crate::ports::StoreError;
+use crate::ports::{HintSet, StoreError};
 
 /// What is told within this span after something else was goes out together.
 const GATHER: Duration = Duration::from_millis(5);
@@ -141,7 +141,7 @@ impl WakeChannel {
     async fn tell(&self, client: &Client) -> Result<(), Broken> {
         self.listen(client).await?;
         // What was told while nobody listened here is found by looking once.
-        WakeKinds::EVERYTHING.give(&self.wakes.hints);
+        self.wakes.hints.give_all(HintSet::ALL);
         let mut told_at = tokio::time::Instant::now();
         while self.plans.strong_count() > 0 {
             tokio::select! {

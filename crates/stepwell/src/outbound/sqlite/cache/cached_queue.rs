@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stepwell_core::fair::Position;
-use stepwell_core::id::{DefinitionId, Queue};
+use stepwell_core::id::{Queue, ServiceId};
+use stepwell_core::queue::{Position, TenantNo};
 
 use crate::outbound::sqlite::file::File;
 use crate::outbound::sqlite::rows;
@@ -16,9 +16,9 @@ struct CachedQueue {
     frontier: Option<Position>,
     is_moved: bool,
     /// The last position of each tenant.
-    positions: BTreeMap<u32, Option<Position>>,
-    positions_changed: BTreeSet<u32>,
-    served: BTreeMap<DefinitionId, bool>,
+    positions: BTreeMap<TenantNo, Option<Position>>,
+    positions_changed: BTreeSet<TenantNo>,
+    served: BTreeMap<ServiceId, bool>,
 }
 
 /// Queues by name.
@@ -33,19 +33,19 @@ impl CachedQueues {
         self.0.get_mut(queue).expect("it was just inserted")
     }
 
-    /// Whether a live worker serves a definition in a queue.
+    /// Whether a live worker has a service in a queue.
     pub(crate) fn is_served(
         &mut self,
         file: File<'_, '_>,
         queue: &Queue,
-        definition: DefinitionId,
+        service: ServiceId,
     ) -> Result<bool, StoreError> {
         let cached = self.of(queue);
-        if let Some(known) = cached.served.get(&definition) {
+        if let Some(known) = cached.served.get(&service) {
             return Ok(*known);
         }
-        let is_served = rows::worker::is_served(file, queue, definition)?;
-        cached.served.insert(definition, is_served);
+        let is_served = rows::worker::is_served(file, queue, service)?;
+        cached.served.insert(service, is_served);
         Ok(is_served)
     }
 
@@ -60,7 +60,7 @@ impl CachedQueues {
     pub(crate) fn last_position(
         &mut self,
         file: File<'_, '_>,
-        tenant_no: u32,
+        tenant_no: TenantNo,
         queue: &Queue,
     ) -> Result<Option<Position>, StoreError> {
         let cached = self.of(queue);
@@ -72,7 +72,7 @@ impl CachedQueues {
         Ok(found)
     }
 
-    pub(crate) fn set_last_position(&mut self, tenant_no: u32, queue: &Queue, last: Position) {
+    pub(crate) fn set_last_position(&mut self, tenant_no: TenantNo, queue: &Queue, last: Position) {
         let cached = self.of(queue);
         cached.positions.insert(tenant_no, Some(last));
         cached.positions_changed.insert(tenant_no);

@@ -5,6 +5,7 @@ use std::collections::hash_map::{Entry as MapEntry, HashMap};
 use std::hash::BuildHasherDefault;
 
 use stepwell_core::id::{Node, RunKey};
+use stepwell_core::queue::TenantNo;
 use stepwell_core::run::{RunRow, TaskRow};
 
 use super::cached_task::CachedTask;
@@ -31,7 +32,7 @@ pub(crate) struct CachedRun {
     pub(crate) row: RunRow,
     /// The number by which other rows name it.
     pub(crate) no: i64,
-    pub(crate) tenant_no: u32,
+    pub(crate) tenant_no: TenantNo,
     change: RunChange,
     /// It was started by the call that is under way.
     is_fresh: bool,
@@ -60,7 +61,7 @@ impl CachedRun {
     pub(crate) fn fresh(
         row: RunRow,
         no: i64,
-        tenant_no: u32,
+        tenant_no: TenantNo,
         input: Option<Payload>,
         tasks: impl IntoIterator<Item = TaskRow>,
     ) -> Self {
@@ -73,6 +74,9 @@ impl CachedRun {
     /// Takes over a changed row of the run. Whole rows are compared, so that a column which the
     /// narrow update does not know of leads to the update of all.
     pub(crate) fn set_row(&mut self, row: RunRow) {
+        if self.row == row {
+            return;
+        }
         run::copy_advance(&row, &mut self.row);
         if self.row != row {
             self.change = RunChange::Whole;
@@ -322,7 +326,7 @@ mod tests {
     #[test]
     fn whatever_changes_in_a_run_beside_its_progress_leads_to_the_update_of_all() {
         for (field, changed) in one_field_changed(&row(), &other()) {
-            let mut cached = CachedRun::fresh(row(), 1, 0, None, []);
+            let mut cached = CachedRun::fresh(row(), 1, TenantNo(0), None, []);
             cached.set_row(changed.clone());
             let is_narrow = ["n_open", "next_event"].contains(&field.as_str());
             let expected = if is_narrow { RunChange::Advance } else { RunChange::Whole };
@@ -332,7 +336,7 @@ mod tests {
 
     #[test]
     fn progress_after_another_change_is_no_reason_to_forget_that_one() {
-        let mut cached = CachedRun::fresh(row(), 1, 0, None, []);
+        let mut cached = CachedRun::fresh(row(), 1, TenantNo(0), None, []);
         cached.set_row(RunRow { n_failed: 1, ..row() });
         cached.set_row(RunRow { n_failed: 1, n_open: 1, ..row() });
         assert_eq!(cached.change, RunChange::Whole);

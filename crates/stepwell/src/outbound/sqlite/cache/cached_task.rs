@@ -159,8 +159,8 @@ impl CachedTask {
 
 #[cfg(test)]
 mod tests {
-    use stepwell_core::fair::{OrderKey, Position};
-    use stepwell_core::id::{DefinitionId, Node, Queue, Token, WorkerId};
+    use stepwell_core::id::{Node, Queue, ServiceId, Token, WorkerId};
+    use stepwell_core::queue::{OrderKey, Position};
     use stepwell_core::run::Claim;
     use stepwell_core::time::Timestamp;
 
@@ -208,7 +208,7 @@ mod tests {
             order: OrderKey(1),
             number: 1,
             position: Position(1),
-            definition: DefinitionId(0),
+            service: ServiceId(0),
         }
     }
 

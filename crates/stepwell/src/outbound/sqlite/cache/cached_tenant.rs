@@ -3,8 +3,8 @@
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::{BTreeSet, HashMap};
 
-use stepwell_core::fair::group;
 use stepwell_core::id::Tenant;
+use stepwell_core::queue::{TenantNo, tenant_no};
 
 use crate::outbound::sqlite::file::{File, corrupt};
 use crate::outbound::sqlite::rows::tenant::{self, TenantRow};
@@ -20,9 +20,9 @@ pub(crate) struct CachedTenant {
 /// Tenants by number.
 #[derive(Default)]
 pub(crate) struct CachedTenants {
-    by_no: BTreeMap<u32, CachedTenant>,
-    numbers: HashMap<Tenant, u32>,
-    changed: BTreeSet<u32>,
+    by_no: BTreeMap<TenantNo, CachedTenant>,
+    numbers: HashMap<Tenant, TenantNo>,
+    changed: BTreeSet<TenantNo>,
 }
 
 impl CachedTenants {
@@ -31,14 +31,18 @@ impl CachedTenants {
     }
 
     /// The number of a tenant, which is stored when it is first seen.
-    pub(crate) fn number(&mut self, file: File<'_, '_>, name: &Tenant) -> Result<u32, StoreError> {
+    pub(crate) fn number(
+        &mut self,
+        file: File<'_, '_>,
+        name: &Tenant,
+    ) -> Result<TenantNo, StoreError> {
         if let Some(known) = self.numbers.get(name) {
             return Ok(*known);
         }
         let tenant_no = if let Some(found) = tenant::find(file, name)? {
             found.tenant_no
         } else {
-            let tenant_no = group(tenant::n_tenants(file)? as usize)?.0;
+            let tenant_no = tenant_no(tenant::n_tenants(file)? as usize)?;
             tenant::insert(file, tenant_no, name)?;
             tenant_no
         };
@@ -50,13 +54,14 @@ impl CachedTenants {
     pub(crate) fn load(
         &mut self,
         file: File<'_, '_>,
-        tenant_no: u32,
+        tenant_no: TenantNo,
     ) -> Result<&mut CachedTenant, StoreError> {
         match self.by_no.entry(tenant_no) {
             Entry::Occupied(tenant) => Ok(tenant.into_mut()),
             Entry::Vacant(room) => {
                 let row = tenant::load(file, tenant_no)?;
-                let row = row.ok_or_else(|| corrupt(format!("tenant {tenant_no} is missing")))?;
+                let row =
+                    row.ok_or_else(|| corrupt(format!("tenant {} is missing", tenant_no.0)))?;
                 Ok(room.insert(CachedTenant { row, has_throttled: None }))
             }
         }
@@ -66,7 +71,7 @@ impl CachedTenants {
     pub(crate) fn count_admitted(
         &mut self,
         file: File<'_, '_>,
-        tenant_no: u32,
+        tenant_no: TenantNo,
         ready: i32,
         running: i32,
     ) -> Result<(), StoreError> {
@@ -74,7 +79,7 @@ impl CachedTenants {
         let n_ready = row.n_ready.checked_add_signed(ready);
         let n_running = row.n_running.checked_add_signed(running);
         let counts = n_ready.zip(n_running);
-        let below = || corrupt(format!("the tasks of tenant {tenant_no} count below zero"));
+        let below = || corrupt(format!("the tasks of tenant {} count below zero", tenant_no.0));
         (row.n_ready, row.n_running) = counts.ok_or_else(below)?;
         self.changed.insert(tenant_no);
         Ok(())

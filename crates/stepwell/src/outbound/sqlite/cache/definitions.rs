@@ -17,14 +17,14 @@ type Definitions = HashMap<DefinitionId, Arc<StoredDefinition>, BuildHasherDefau
 pub(crate) struct DefinitionCache(Arc<Mutex<Definitions>>);
 
 impl DefinitionCache {
-    /// A definition that must be there.
-    pub(crate) fn load(
+    /// What a run is decided on: the definition that its row names.
+    pub(crate) fn plan_of(
         &self,
         file: File<'_, '_>,
-        id: DefinitionId,
+        named: DefinitionId,
     ) -> Result<Arc<StoredDefinition>, StoreError> {
-        let found = self.find(file, id)?;
-        found.ok_or_else(|| corrupt(format!("definition {} is missing", id.0)))
+        let found = self.find(file, named)?;
+        found.ok_or_else(|| corrupt(format!("definition {} is missing", named.0)))
     }
 
     /// A definition, which is read if it is not known yet.

@@ -5,6 +5,7 @@
 //! begin of every transaction. Whatever goes wrong, all of it is thrown away.
 
 use stepwell_core::id::{Node, RunKey};
+use stepwell_core::queue::TenantNo;
 
 use super::cached_queue::CachedQueues;
 use super::cached_run::CachedRuns;
@@ -71,21 +72,20 @@ impl RowCache {
     pub(crate) fn settings(
         &mut self,
         file: File<'_, '_>,
-        tenant_no: u32,
+        tenant_no: TenantNo,
     ) -> Result<TenantSettings, StoreError> {
         let defaults = self.counters().defaults;
-        Ok(self.tenants.load(file, tenant_no)?.row.own.unwrap_or(defaults))
+        Ok(TenantSettings::in_force(self.tenants.load(file, tenant_no)?.row.own, defaults))
     }
 
-    /// Whether another task of a tenant may become ready.
-    pub(crate) fn has_room(
+    /// How many more tasks of a tenant may be ready or running; `None` without a limit.
+    pub(crate) fn room_left(
         &mut self,
         file: File<'_, '_>,
-        tenant_no: u32,
-    ) -> Result<bool, StoreError> {
-        let limit = self.settings(file, tenant_no)?.tasks_max;
-        let tenant = &self.tenants.load(file, tenant_no)?.row;
-        Ok(limit.is_none_or(|limit| tenant.n_ready + tenant.n_running < limit))
+        tenant_no: TenantNo,
+    ) -> Result<Option<u64>, StoreError> {
+        let settings = self.settings(file, tenant_no)?;
+        Ok(settings.room_left(self.tenants.load(file, tenant_no)?.row.n_admitted()))
     }
 
     /// Reads all open tasks of a run and names them.

@@ -136,7 +136,8 @@ impl SqliteOptions {
 
 /// Without a write-ahead log, readers and the writer would block each other.
 fn check_log(connection: &Connection) -> Result<(), StoreError> {
-    let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    let mode: String =
+        connection.pragma_query_value(None, "journal_mode", |row| row.get("journal_mode"))?;
     if mode != "wal" {
         return Err(StoreError::Unavailable {
             operation: "open sqlite store",
@@ -151,8 +152,10 @@ fn check_log(connection: &Connection) -> Result<(), StoreError> {
 /// locks would wait for ever.
 #[expect(clippy::disallowed_methods, reason = "it is the thread that opens the file, and blocks")]
 fn use_write_ahead_log(connection: &Connection) -> Result<String, rusqlite::Error> {
-    let switch =
-        || connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
+    let switch = || {
+        connection
+            .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get("journal_mode"))
+    };
     for _ in 0..SWITCH_RETRIES_MAX {
         match switch() {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {

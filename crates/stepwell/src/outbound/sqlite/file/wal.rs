@@ -44,7 +44,8 @@ impl WalFile {
         self.n_commits_to_wait = COMMITS_BETWEEN;
         // A log that cannot begin anew yet is no error: the next attempt finds a gap.
         let _ = connection.busy_timeout(GAP_WAIT);
-        let begun = connection.query_row("pragma wal_checkpoint(truncate)", [], |row| row.get(0));
+        let begun =
+            connection.query_row("pragma wal_checkpoint(truncate)", [], |row| row.get("busy"));
         let _ = connection.busy_timeout(busy_timeout);
         let is_busy = begun != Ok(0_i64);
         tracing::debug!(bytes, is_busy, "the log of the database is large");

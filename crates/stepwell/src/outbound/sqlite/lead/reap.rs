@@ -1,10 +1,11 @@
 //! Taking the tasks of dead workers from them.
 
-use stepwell_core::decide::{Happening, losses_after};
+use stepwell_core::decide::{Happening, TaskHappening};
+use stepwell_core::lease::{Life, is_dead, losses_after};
 
 use crate::outbound::sqlite::queue::{claim, service};
 use crate::outbound::sqlite::rows;
-use crate::outbound::sqlite::rows::worker::Life;
+use crate::outbound::sqlite::rows::worker::StoredLife;
 use crate::outbound::sqlite::run::happen::happen;
 use crate::outbound::sqlite::writer::Transaction;
 use crate::ports::{Hint, ReapRequest, Reaped, StoreError};
@@ -27,23 +28,22 @@ pub(crate) fn reap(
     }
     if reaped.n_workers > 0 {
         service::park_and_unpark(transaction)?;
-        transaction.earn(Hint::Ready);
-        transaction.earn(Hint::Claims);
+        transaction.earned.add(Hint::Ready);
     }
     Ok(reaped)
 }
 
-/// Workers that went, whose process is gone, or whose silence has lasted too long.
 fn dead_workers(
     transaction: &Transaction<'_, '_>,
     request: ReapRequest,
 ) -> Result<Vec<i64>, StoreError> {
-    let is_dead = |life: &Life| {
-        life.is_gone
-            || (life.is_silent && request.judges_silence)
-            || transaction.locks.is_free(&life.process_lock)
+    let is_dead = |stored: &StoredLife| {
+        let StoredLife { seen_at, lease, has_left, .. } = *stored;
+        let is_gone = transaction.locks.is_free(&stored.process_lock);
+        let life = Life { seen_at, lease, has_left, is_gone };
+        is_dead(&life, transaction.now, request.judges_silence)
     };
-    let lives = rows::worker::lives(transaction.file, transaction.now)?;
+    let lives = rows::worker::lives(transaction.file)?;
     let dead = lives.into_iter().filter(is_dead).map(|life| life.worker_no);
     Ok(dead.take(request.workers_max).collect())
 }
@@ -57,11 +57,10 @@ fn lose_claims(
     let claims = claim::claims_of(transaction, worker_no)?;
     let losses: Vec<u32> = claims.iter().map(|(_, losses)| *losses).collect();
     for ((claim, _), losses) in claims.iter().zip(losses_after(&losses, crash_limit)) {
-        // A loss that failed the run may have cancelled the run's other tasks with it.
-        if claim::holds(transaction, *claim)? {
-            let happening = Happening::Lost { losses, crash_limit };
-            happen(transaction, claim.run, claim.node, happening)?;
-        }
+        // A loss that failed the run may have cancelled the run's other tasks with it; then it is
+        // not current any more.
+        let happening = TaskHappening::Lost { losses, crash_limit };
+        happen(transaction, claim.run, Happening::Task(claim.node, happening))?;
     }
     Ok(claims.len())
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use stepwell_core::id::{Epoch, WorkerId};
+use stepwell_core::lead::{self, Leading, Term};
 
 use crate::outbound::sqlite::rows;
-use crate::outbound::sqlite::rows::leader::LeaderRow;
 use crate::outbound::sqlite::writer::Transaction;
 use crate::ports::{Lead, StoreError};
 
@@ -16,10 +16,17 @@ pub(crate) fn lead(
     ttl: Duration,
 ) -> Result<Lead, StoreError> {
     let (file, now) = (transaction.file, transaction.now);
-    let epoch = match rows::leader::load(file)? {
-        Some(leader) if leader.worker == *candidate && leader.until > now => leader.epoch,
-        Some(leader) if stands(transaction, &leader) => return Ok(Lead::Following),
-        _ => {
+    let leader = rows::leader::load(file)?;
+    let term = leader.as_ref().map(|leader| Term {
+        worker: leader.worker.as_str(),
+        epoch: leader.epoch,
+        until: leader.until,
+        is_vacant: leader.process_lock.as_ref().is_some_and(|lock| transaction.locks.is_free(lock)),
+    });
+    let epoch = match lead::lead(term.as_ref(), candidate.as_str(), now) {
+        Leading::Follow => return Ok(Lead::Following),
+        Leading::Keep(epoch) => epoch,
+        Leading::TakeOver => {
             let counters = transaction.cache.counters();
             counters.last_epoch += 1;
             Epoch(counters.last_epoch)
@@ -27,12 +34,6 @@ pub(crate) fn lead(
     };
     rows::leader::set(file, candidate, epoch, now.after(ttl))?;
     Ok(Lead::Leading(epoch))
-}
-
-/// Whether a term goes on: it has not run out, and the leader's process is not gone.
-fn stands(transaction: &Transaction<'_, '_>, leader: &LeaderRow) -> bool {
-    let is_gone = leader.process_lock.as_ref().is_some_and(|lock| transaction.locks.is_free(lock));
-    leader.until > transaction.now && !is_gone
 }
 
 /// Fences a leader's write.

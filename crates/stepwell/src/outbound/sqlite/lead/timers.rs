@@ -16,7 +16,12 @@ pub(crate) fn fire(
     let due = rows::timer::due(file, transaction.now, timers_max)?;
     let n_fired = due.len();
     for (run, node) in due {
-        happen(transaction, run, node, Happening::TimerFired)?;
+        let verdict = happen(transaction, run, Happening::timer_fired(node))?;
+        if !verdict.is_applied() {
+            // Nothing waits for it. If it stayed, the leader would find it due again and again.
+            let run_no = transaction.cache.runs.load(file, run)?.no;
+            rows::timer::delete(file, run_no, node)?;
+        }
     }
     let next = rows::timer::next_due(file)?;
     Ok(FiredTimers { n_fired, next_due: next.map(|due| due.since(transaction.now)) })

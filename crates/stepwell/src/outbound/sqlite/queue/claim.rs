@@ -1,8 +1,8 @@
 //! Claims: a worker takes ready tasks in fair order.
 
-use stepwell_core::decide::{self, is_suspect};
-use stepwell_core::fair::take_turns;
+use stepwell_core::decide::{self, is_suspect, suspects_from};
 use stepwell_core::id::{Queue, Token};
+use stepwell_core::queue::{Turns, take_turns};
 
 use crate::outbound::sqlite::file::{File, corrupt};
 use crate::outbound::sqlite::rows;
@@ -20,10 +20,13 @@ pub(crate) fn claim(
     let file = transaction.file;
     let Some(worker) = rows::worker::find(file, &request.worker)? else { return Ok(None) };
     let queues = rows::worker::queues(file, worker.no)?;
-    let lines = queues.iter().map(|queue| candidates(file, worker.no, queue, request));
-    let lines = lines.collect::<Result<Vec<_>, _>>()?;
-    let chosen = take_in_turn(file, &worker, lines, request)?;
-    hand_out(transaction, &chosen, request).map(Some)
+    let ready = queues.iter().map(|queue| candidates(file, worker.no, queue, request));
+    let ready = ready.collect::<Result<Vec<_>, _>>()?;
+    let is_suspect = |task: &Candidate| is_suspect(task.losses, request.crash_limit);
+    let Turns { chosen, next_turn } =
+        take_turns(ready, worker.next_turn, request.tasks_max, request.suspect, is_suspect);
+    pass_turn(file, &worker, next_turn)?;
+    hand_out(transaction, chosen.iter().map(|(_, task)| task), request).map(Some)
 }
 
 /// The first tasks of a queue that the worker can take, one suspect among them if it may.
@@ -33,7 +36,7 @@ fn candidates(
     queue: &Queue,
     request: &ClaimRequest,
 ) -> Result<Vec<Candidate>, StoreError> {
-    let suspects_from = request.crash_limit.saturating_sub(1);
+    let suspects_from = suspects_from(request.crash_limit);
     let ready = |losses, n| rows::queue::first_ready(file, queue, worker_no, losses, n);
     let mut found = ready(0..suspects_from, request.tasks_max)?;
     if request.suspect {
@@ -43,44 +46,36 @@ fn candidates(
         } else {
             found.extend(rows::queue::first_suspect(file, queue, worker_no, suspects_from)?);
         }
-        found.sort_by_key(|task| task.rank);
+        found.sort_by_key(|task| task.place);
     }
     Ok(found)
 }
 
-/// Chooses from the worker's queues in turn, with at most one suspect. The next claim begins behind
-/// the queue that was served last.
-pub(super) fn take_in_turn(
+/// The next claim of a worker begins with this one of its queues.
+pub(super) fn pass_turn(
     file: File<'_, '_>,
     worker: &ServingWorker,
-    lines: Vec<Vec<Candidate>>,
-    request: &ClaimRequest,
-) -> Result<Vec<Candidate>, StoreError> {
-    let is_suspect = |task: &Candidate| is_suspect(task.losses, request.crash_limit);
-    let (first, n_queues) = (worker.next_turn, lines.len());
-    let chosen = take_turns(lines, first, request.tasks_max, request.suspect, is_suspect);
-    if let Some((turn, _)) = chosen.last() {
-        let next_turn = (turn + 1) % n_queues;
-        if next_turn != worker.next_turn {
-            rows::worker::set_next_turn(file, worker.no, next_turn)?;
-        }
+    next_turn: usize,
+) -> Result<(), StoreError> {
+    if next_turn == worker.next_turn {
+        return Ok(());
     }
-    Ok(chosen.into_iter().map(|(_, task)| task).collect())
+    rows::worker::set_next_turn(file, worker.no, next_turn)
 }
 
 /// Marks chosen tasks as the worker's, under one token.
-pub(super) fn hand_out(
+pub(super) fn hand_out<'t>(
     transaction: &mut Transaction<'_, '_>,
-    chosen: &[Candidate],
+    chosen: impl ExactSizeIterator<Item = &'t Candidate>,
     request: &ClaimRequest,
 ) -> Result<Vec<ClaimedTask>, StoreError> {
-    if chosen.is_empty() {
+    if chosen.len() == 0 {
         return Ok(Vec::new());
     }
     let counters = transaction.cache.counters();
     counters.n_claims += 1;
     let token = Token::new(counters.n_claims, request.salt);
-    chosen.iter().map(|task| hand_out_one(transaction, token, task, request)).collect()
+    chosen.map(|task| hand_out_one(transaction, token, task, request)).collect()
 }
 
 fn hand_out_one(
@@ -98,7 +93,7 @@ fn hand_out_one(
     if !decide::claim(&mut task.row, &request.worker, token, now) {
         return Err(not_ready());
     }
-    let attempt = task.row.attempt;
+    let (attempt, failures) = (task.row.attempt, task.row.failures);
     cache.queues.advance_frontier(file, &place.queue, place.position)?;
     let cached = cache.runs.load(file, run)?;
     cache.tenants.count_admitted(file, cached.tenant_no, -1, 1)?;
@@ -106,20 +101,12 @@ fn hand_out_one(
         claim: ClaimRef { run, node, token },
         tenant: cached.row.tenant.clone(),
         run_id: cached.row.id.clone(),
-        definition: transaction.definitions.load(file, cached.row.definition)?,
+        definition: transaction.definitions.plan_of(file, cached.row.definition)?,
         attempt,
+        failures,
         is_suspect: is_suspect(losses, request.crash_limit),
         inputs: None,
     })
-}
-
-/// Whether a claim still holds its task.
-pub(crate) fn holds(
-    transaction: &mut Transaction<'_, '_>,
-    claim: ClaimRef,
-) -> Result<bool, StoreError> {
-    let task = transaction.cache.runs.find_task(transaction.file, claim.run, claim.node)?;
-    Ok(task.is_some_and(|task| task.row.is_held_by(claim.token)))
 }
 
 /// The claims of a worker with the losses of each task so far.

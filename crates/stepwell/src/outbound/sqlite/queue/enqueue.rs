@@ -1,6 +1,6 @@
 //! Letting a task wait where it belongs: in its queue, behind a limit, or for a worker.
 
-use stepwell_core::fair::{Group, POSITION_MAX, Position, order_key};
+use stepwell_core::queue::{WaitsIn, waits_in};
 
 use super::positions;
 use crate::outbound::sqlite::rows;
@@ -9,20 +9,17 @@ use crate::outbound::sqlite::rows::task::Place;
 use crate::outbound::sqlite::writer::Transaction;
 use crate::ports::{Hint, StoreError};
 
-/// Lets a task wait where it belongs: parked if no worker serves it, throttled if its tenant is at
-/// its limit, else in its queue.
+/// Lets a task wait where it belongs.
 pub(crate) fn place(
     transaction: &mut Transaction<'_, '_>,
     task: WaitingTask,
 ) -> Result<(), StoreError> {
     let (file, cache) = (transaction.file, &mut *transaction.cache);
-    if !cache.queues.is_served(file, &task.queue, task.definition)? {
-        return rows::queue::insert_parked(file, &task);
-    }
-    if cache.has_room(file, task.tenant_no)? {
-        enqueue(transaction, task)
-    } else {
-        throttle(transaction, &task)
+    let is_served = cache.queues.is_served(file, &task.queue, task.service)?;
+    match waits_in(is_served, cache.room_left(file, task.tenant_no)?) {
+        WaitsIn::Parked => rows::queue::insert_parked(file, &task),
+        WaitsIn::Throttled => throttle(transaction, &task),
+        WaitsIn::Queue => enqueue(transaction, task),
     }
 }
 
@@ -37,21 +34,19 @@ pub(super) fn throttle(
     Ok(())
 }
 
-/// Lets a task into its queue at its tenant's next position. Starts are refused before the
-/// positions are used up; what is already under way shares the last one, in order of arrival.
+/// Lets a task into its queue at its tenant's next position.
 fn enqueue(transaction: &mut Transaction<'_, '_>, task: WaitingTask) -> Result<(), StoreError> {
-    let WaitingTask { number, run, node, tenant_no, queue, definition, .. } = task;
-    let next = positions::of_tenant(transaction, tenant_no, &queue)?.next();
-    let position = next.unwrap_or(Position(POSITION_MAX));
+    let WaitingTask { number, run, node, tenant_no, queue, service, .. } = task;
+    let mut stands_at = positions::of_tenant(transaction, tenant_no, &queue)?;
+    let (position, order) = stands_at.take(tenant_no);
     let (file, cache) = (transaction.file, &mut *transaction.cache);
     cache.queues.set_last_position(tenant_no, &queue, position);
-    let order = order_key(position, Group(tenant_no));
-    let place = Place { queue, order, number, position, definition };
+    let place = Place { queue, order, number, position, service };
     cache.runs.change_task(file, run, node)?.place = Some(place);
     cache.tenants.count_admitted(file, tenant_no, 1, 0)?;
     match &mut transaction.offered {
         Some(offered) => offered.push((run, node)),
-        None => transaction.earn(Hint::Ready),
+        None => transaction.earned.add(Hint::Ready),
     }
     Ok(())
 }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use stepwell_core::id::{DefinitionId, Node, Queue, RunKey};
+use stepwell_core::id::{Node, Queue, RunKey, ServiceId};
+use stepwell_core::queue::{Order, ReadyTask, SlotOffer, split};
 
-use super::claim::{hand_out, take_in_turn};
+use super::claim::{hand_out, pass_turn};
 use crate::outbound::sqlite::file::File;
 use crate::outbound::sqlite::rows;
 use crate::outbound::sqlite::rows::queue::Candidate;
@@ -32,12 +33,19 @@ pub(crate) fn hand_over<T>(
     if offered.is_empty() {
         return Ok((answer, HandedOver::default()));
     }
-    let lines = candidates(transaction, &worker, &offered)?;
-    let chosen = take_in_turn(file, &worker, lines, offer)?;
-    let tasks = hand_out(transaction, &chosen, offer)?;
-    if tasks.len() < offered.len() {
-        transaction.earn(Hint::Ready);
-    }
+    let queues = rows::worker::queues(file, worker.no)?;
+    let ready = ready_tasks(transaction, &worker, &queues, &offered)?;
+    let slots = SlotOffer {
+        tasks_max: offer.tasks_max,
+        suspect: offer.suspect,
+        crash_limit: offer.crash_limit,
+        n_queues: queues.len(),
+        next_turn: worker.next_turn,
+    };
+    let split = split(&slots, ready, Order::Known, |(_, seen)| *seen);
+    pass_turn(file, &worker, split.next_turn)?;
+    let tasks = hand_out(transaction, split.taken.iter().map(|(task, _)| task), offer)?;
+    transaction.earned.add_if(Hint::Ready, !split.left.is_empty());
     Ok((answer, HandedOver { now: transaction.now, tasks }))
 }
 
@@ -50,44 +58,30 @@ fn find_idle_worker(
     Ok((!rows::queue::any_ready(file, worker.no)?).then_some(worker))
 }
 
-/// What the worker can take of the tasks that just entered queues: for each of its queues, in fair
-/// order.
-fn candidates(
+/// The tasks that just entered queues and still stand there, each as the rule of hand-over sees it
+/// if it is one that the worker can take.
+fn ready_tasks(
     transaction: &mut Transaction<'_, '_>,
     worker: &ServingWorker,
-    offered: &[(RunKey, Node)],
-) -> Result<Vec<Vec<Candidate>>, StoreError> {
-    let file = transaction.file;
-    let queues = rows::worker::queues(file, worker.no)?;
-    let served = rows::worker::services(file, worker.no)?.into_iter().collect();
-    let mut lines: Vec<Vec<Candidate>> = queues.iter().map(|_| Vec::new()).collect();
-    for (run, node) in offered {
-        if let Some((ix, task)) = candidate(transaction, *run, *node, &queues, &served)? {
-            lines[ix].push(task);
-        }
-    }
-    for line in &mut lines {
-        line.sort_by_key(|task| task.rank);
-    }
-    Ok(lines)
-}
-
-/// A task that just entered a queue, with the number of that queue, if it is one that the worker
-/// can take.
-fn candidate(
-    transaction: &mut Transaction<'_, '_>,
-    run: RunKey,
-    node: Node,
     queues: &[Queue],
-    served: &BTreeSet<DefinitionId>,
-) -> Result<Option<(usize, Candidate)>, StoreError> {
-    let task = transaction.cache.runs.find_task(transaction.file, run, node)?;
-    let Some(task) = task else { return Ok(None) };
-    // It may have been withdrawn again.
-    let place = task.place.as_ref().filter(|place| served.contains(&place.definition));
-    Ok(place.and_then(|place| {
-        let ix = queues.iter().position(|queue| *queue == place.queue)?;
-        let rank = (place.order.0, place.number);
-        Some((ix, Candidate { rank, losses: task.row.losses, run, node }))
-    }))
+    offered: &[(RunKey, Node)],
+) -> Result<Vec<(Candidate, Option<ReadyTask>)>, StoreError> {
+    let (file, runs) = (transaction.file, &mut transaction.cache.runs);
+    let services: BTreeSet<ServiceId> =
+        rows::worker::services(file, worker.no)?.into_iter().collect();
+    let mut ready = Vec::with_capacity(offered.len());
+    for (run, node) in offered.iter().copied() {
+        let tenant = runs.load(file, run)?.tenant_no;
+        let Some(task) = runs.find_task(file, run, node)? else { continue };
+        // It may have been withdrawn again.
+        let Some(place) = &task.place else { continue };
+        let losses = task.row.losses;
+        let candidate = Candidate { place: (place.order, place.number), losses, run, node };
+        let queue = queues.iter().position(|queue| *queue == place.queue);
+        let queue = queue.filter(|_| services.contains(&place.service));
+        let place = candidate.place;
+        let seen = queue.map(|queue| ReadyTask { queue, tenant, losses, place });
+        ready.push((candidate, seen));
+    }
+    Ok(ready)
 }

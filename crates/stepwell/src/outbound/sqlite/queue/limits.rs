@@ -1,6 +1,7 @@
 //! Limits of tenants: who comes in when room is left, and who goes back when there is too little.
 
 use stepwell_core::id::{Node, RunKey};
+use stepwell_core::queue::{TenantNo, surplus};
 
 use super::enqueue::{place, throttle};
 use super::positions::withdraw;
@@ -34,7 +35,7 @@ pub(crate) fn remove_places(
 /// Claims of a tenant ended: lets others into the room they leave.
 pub(crate) fn end_claims(
     transaction: &mut Transaction<'_, '_>,
-    tenant_no: u32,
+    tenant_no: TenantNo,
     n_claims: usize,
 ) -> Result<(), StoreError> {
     let n = i32::try_from(n_claims).unwrap_or(i32::MAX);
@@ -45,7 +46,7 @@ pub(crate) fn end_claims(
 /// Moves tasks of a tenant into queues or out of them, as the settings in force ask for.
 pub(crate) fn apply_limit(
     transaction: &mut Transaction<'_, '_>,
-    tenant_no: u32,
+    tenant_no: TenantNo,
 ) -> Result<(), StoreError> {
     throttle_surplus(transaction, tenant_no)?;
     fill(transaction, tenant_no)
@@ -54,13 +55,13 @@ pub(crate) fn apply_limit(
 /// Lets throttled tasks of a tenant in, as far as its limit allows, oldest first.
 pub(super) fn fill(
     transaction: &mut Transaction<'_, '_>,
-    tenant_no: u32,
+    tenant_no: TenantNo,
 ) -> Result<(), StoreError> {
     let file = transaction.file;
     loop {
         let cache = &mut *transaction.cache;
         let may_have_throttled = cache.tenants.load(file, tenant_no)?.has_throttled != Some(false);
-        if !may_have_throttled || !cache.has_room(file, tenant_no)? {
+        if !may_have_throttled || cache.room_left(file, tenant_no)? == Some(0) {
             return Ok(());
         }
         match rows::queue::next_throttled(file, tenant_no)? {
@@ -73,12 +74,12 @@ pub(super) fn fill(
 /// Takes the youngest ready tasks of a tenant back behind its limit.
 fn throttle_surplus(
     transaction: &mut Transaction<'_, '_>,
-    tenant_no: u32,
+    tenant_no: TenantNo,
 ) -> Result<(), StoreError> {
     let (file, cache) = (transaction.file, &mut *transaction.cache);
-    let Some(limit) = cache.settings(file, tenant_no)?.tasks_max else { return Ok(()) };
-    let tenant = cache.tenants.load(file, tenant_no)?.row;
-    let n_surplus = (tenant.n_ready + tenant.n_running).saturating_sub(limit);
+    let limit = cache.settings(file, tenant_no)?.tasks_max;
+    let n_admitted = cache.tenants.load(file, tenant_no)?.row.n_admitted();
+    let n_surplus = surplus(n_admitted, limit);
     if n_surplus == 0 {
         return Ok(());
     }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use stepwell_core::fair::{
-    FairError, Group, OrderKey, Position, last_after_cancel, next_position, order_key, stride,
-};
 use stepwell_core::id::{Node, Queue, RunKey};
+use stepwell_core::queue::{
+    OrderKey, Position, TenantNo, TenantPosition, last_after_cancel, order_key,
+};
 
 use crate::outbound::sqlite::rows;
 use crate::outbound::sqlite::rows::queue::WaitingTask;
@@ -14,22 +14,9 @@ use crate::outbound::sqlite::writer::Transaction;
 use crate::ports::StoreError;
 
 /// Where a tenant stands in a queue.
-pub(crate) struct TenantPosition {
-    frontier: Position,
-    last: Option<Position>,
-    weight: u32,
-}
-
-impl TenantPosition {
-    /// The position of its next task.
-    pub(crate) fn next(&self) -> Result<Position, FairError> {
-        next_position(self.frontier, self.last, stride(self.weight))
-    }
-}
-
 pub(crate) fn of_tenant(
     transaction: &mut Transaction<'_, '_>,
-    tenant_no: u32,
+    tenant_no: TenantNo,
     queue: &Queue,
 ) -> Result<TenantPosition, StoreError> {
     let (file, cache) = (transaction.file, &mut *transaction.cache);
@@ -57,8 +44,8 @@ pub(super) fn withdraw(
         let (run_no, tenant_no) = (cached.no, cached.tenant_no);
         cache.tenants.count_admitted(file, tenant_no, -1, 0)?;
         lines.insert((tenant_no, place.queue.clone()));
-        let Place { queue, number, definition, .. } = place;
-        let task = WaitingTask { number, run, run_no, node, tenant_no, queue, definition, losses };
+        let Place { queue, number, service, .. } = place;
+        let task = WaitingTask { number, run, run_no, node, tenant_no, queue, service, losses };
         withdrawn.push(task);
     }
     for (tenant_no, queue) in lines {
@@ -74,17 +61,17 @@ pub(super) fn withdraw(
 /// lies beyond the tenant's last position.
 fn greatest_position(
     transaction: &mut Transaction<'_, '_>,
-    tenant_no: u32,
+    tenant_no: TenantNo,
     queue: &Queue,
 ) -> Result<Option<Position>, StoreError> {
     let (file, cache) = (transaction.file, &mut *transaction.cache);
     let Some(last) = cache.queues.last_position(file, tenant_no, queue)? else { return Ok(None) };
     let frontier = cache.queues.frontier(file, queue)?;
-    let (down_to, from) = (order_key(frontier, Group(0)), order_key(last, Group(tenant_no)));
+    let (down_to, from) = (order_key(frontier, TenantNo(0)), order_key(last, tenant_no));
     cache.write_rows(file)?;
     let mut greatest: Option<(OrderKey, Position)> = None;
     rows::queue::each_ready_below(file, queue, from, down_to, |order, position| {
-        let is_own = order_key(position, Group(tenant_no)) == order;
+        let is_own = order_key(position, tenant_no) == order;
         match &mut greatest {
             // Tasks of one tenant share a key within a block.
             Some((key, greatest)) if *key == order => *greatest = position.max(*greatest),

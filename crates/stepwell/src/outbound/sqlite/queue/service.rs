@@ -19,8 +19,8 @@ pub(crate) fn set_services(
     clear_services(transaction, worker_no)?;
     for (turn, queue) in (0_i64..).zip(&registration.queues) {
         rows::worker::insert_queue(file, worker_no, turn, queue)?;
-        for definition in &registration.definitions {
-            rows::worker::insert_service(file, worker_no, queue, *definition)?;
+        for service in &registration.services {
+            rows::worker::insert_service(file, worker_no, queue, *service)?;
         }
     }
     Ok(())

@@ -20,7 +20,7 @@ pub(super) const DEFINITION: Table = Table {
     name: "definition",
     columns: &[
         Column::key("id", "integer"),
-        Column::kept("version", "integer"),
+        Column::changed("version", "integer"),
         Column::changed("body", "text"),
     ],
 };
@@ -50,17 +50,17 @@ pub(crate) fn insert(
     Ok(DefinitionId(id.unwrap_or_default()))
 }
 
-/// Writes changed policies.
+/// Writes another version or other policies.
 pub(crate) fn update(file: File<'_, '_>, stored: &StoredDefinition) -> Rows<()> {
     let body = json(&stored.definition)?;
-    file.run(UPDATE_DEFINITION, params![stored.id.0, body]).map(drop)
+    file.run(UPDATE_DEFINITION, params![stored.id.0, stored.version, body]).map(drop)
 }
 
 pub(crate) fn load(file: File<'_, '_>, id: DefinitionId) -> Rows<Option<StoredDefinition>> {
     file.first(READ_DEFINITION, [id.0], read)
 }
 
-/// The definitions of a workflow, oldest first.
+/// The definitions of a workflow in the order in which they were stored.
 pub(crate) fn of_workflow(file: File<'_, '_>, workflow: &str) -> Rows<Vec<StoredDefinition>> {
     file.all(READ_DEFINITIONS, [workflow], read)
 }

@@ -67,10 +67,11 @@ pub(crate) fn output(file: File<'_, '_>, run: RunKey, node: Node) -> Rows<Option
     file.first(READ_OUTPUT, params![key(run), node.0], |row| read(Cells::of(row)))
 }
 
-/// The outputs of a run, large and small, in the order of their nodes.
+/// What the completed tasks of a run left, in the order of their nodes. One without an output of
+/// its own has the empty payload.
 pub(crate) fn outputs(file: File<'_, '_>, run: RunKey) -> Rows<Vec<(Node, Payload)>> {
     file.all(READ_OUTPUTS, [key(run)], |row| {
         let row = Cells::of(row);
-        Ok((row.node(2)?, read(row)?))
+        Ok((row.node(2)?, small(row)?.unwrap_or_else(Payload::empty)))
     })
 }

@@ -1,8 +1,8 @@
 //! Where queued tasks wait, and what the places in queues depend on.
 
 use rusqlite::{Row, params};
-use stepwell_core::fair::{OrderKey, Position};
-use stepwell_core::id::{DefinitionId, Node, Queue, RunKey};
+use stepwell_core::id::{Node, Queue, RunKey, ServiceId};
+use stepwell_core::queue::{OrderKey, Position, TenantNo};
 
 use super::cells::{Cells, Rows, int};
 use crate::outbound::sql::{Column, Table, named};
@@ -75,9 +75,9 @@ pub(crate) struct WaitingTask {
     /// The number by which rows name its run.
     pub(crate) run_no: i64,
     pub(crate) node: Node,
-    pub(crate) tenant_no: u32,
+    pub(crate) tenant_no: TenantNo,
     pub(crate) queue: Queue,
-    pub(crate) definition: DefinitionId,
+    pub(crate) service: ServiceId,
     pub(crate) losses: u32,
 }
 
@@ -91,9 +91,9 @@ fn read_waiting(row: &Row<'_>) -> Rows<WaitingTask> {
         run: row.run_key(WAITING.len())?,
         run_no: row.get(const { at("run") })?,
         node: row.node(const { at("node") })?,
-        tenant_no: row.count(const { at("group_id") })?,
+        tenant_no: TenantNo(row.count(const { at("group_id") })?),
         queue: row.name(const { at("queue") })?,
-        definition: DefinitionId(row.count(const { at("definition") })?),
+        service: ServiceId(row.count(const { at("definition") })?),
         losses: row.count(const { at("losses") })?,
     })
 }
@@ -102,10 +102,10 @@ fn insert_waiting(file: File<'_, '_>, sql: &'static str, task: &WaitingTask) -> 
     file.run(
         sql,
         params![
-            task.tenant_no,
+            task.tenant_no.0,
             int(task.number),
             task.queue.as_str(),
-            task.definition.0,
+            task.service.0,
             task.losses,
             task.run_no,
             task.node.0,
@@ -130,8 +130,8 @@ pub(crate) fn unpark(file: File<'_, '_>) -> Rows<Vec<WaitingTask>> {
 }
 
 /// Takes away the throttled task of a tenant that has waited longest.
-pub(crate) fn next_throttled(file: File<'_, '_>, tenant_no: u32) -> Rows<Option<WaitingTask>> {
-    file.first(NEXT_THROTTLED, [tenant_no], read_waiting)
+pub(crate) fn next_throttled(file: File<'_, '_>, tenant_no: TenantNo) -> Rows<Option<WaitingTask>> {
+    file.first(NEXT_THROTTLED, [tenant_no.0], read_waiting)
 }
 
 /// Takes a task away that waits in no queue.
@@ -140,20 +140,20 @@ pub(crate) fn delete_waiting(file: File<'_, '_>, run_no: i64, node: Node) -> Row
     file.run(DELETE_PARKED, params![run_no, node.0]).map(drop)
 }
 
-pub(crate) fn n_throttled(file: File<'_, '_>, tenant_no: u32) -> Rows<u32> {
-    let n = file.first(COUNT_THROTTLED, [tenant_no], |row| Cells::of(row).count(0))?;
+pub(crate) fn n_throttled(file: File<'_, '_>, tenant_no: TenantNo) -> Rows<u32> {
+    let n = file.first(COUNT_THROTTLED, [tenant_no.0], |row| Cells::of(row).count(0))?;
     Ok(n.unwrap_or(0))
 }
 
-pub(crate) fn n_parked(file: File<'_, '_>, tenant_no: u32) -> Rows<u32> {
-    let n = file.first(COUNT_PARKED, [tenant_no], |row| Cells::of(row).count(0))?;
+pub(crate) fn n_parked(file: File<'_, '_>, tenant_no: TenantNo) -> Rows<u32> {
+    let n = file.first(COUNT_PARKED, [tenant_no.0], |row| Cells::of(row).count(0))?;
     Ok(n.unwrap_or(0))
 }
 
 /// A ready task that may be claimed.
 pub(crate) struct Candidate {
     /// What ready tasks are sorted by: the key of the fair order, then the number of arrival.
-    pub(crate) rank: (u64, u64),
+    pub(crate) place: (OrderKey, u64),
     pub(crate) losses: u32,
     pub(crate) run: RunKey,
     pub(crate) node: Node,
@@ -164,9 +164,9 @@ fn read_candidate(row: &Row<'_>) -> Rows<Candidate> {
         CANDIDATE.index(column)
     }
     let row = Cells::of(row);
-    let order_key = row.unsigned(const { at("order_key") })?;
+    let order_key = OrderKey(row.unsigned(const { at("order_key") })?);
     Ok(Candidate {
-        rank: (order_key, row.unsigned(const { at("number") })?),
+        place: (order_key, row.unsigned(const { at("number") })?),
         losses: row.count(const { at("losses") })?,
         run: row.run_key(CANDIDATE.columns.len())?,
         node: row.node(const { at("node") })?,
@@ -230,10 +230,10 @@ pub(crate) fn unserved_ready(file: File<'_, '_>) -> Rows<Vec<(RunKey, Node)>> {
 /// The ready tasks of a tenant that arrived last, those first.
 pub(crate) fn youngest_ready(
     file: File<'_, '_>,
-    tenant_no: u32,
-    tasks_max: u32,
+    tenant_no: TenantNo,
+    tasks_max: u64,
 ) -> Rows<Vec<(RunKey, Node)>> {
-    file.all(YOUNGEST_READY, [tenant_no, tasks_max], read_task_name)
+    file.all(YOUNGEST_READY, params![tenant_no.0, int(tasks_max)], read_task_name)
 }
 
 fn read_position(row: &Row<'_>) -> Rows<Position> {
@@ -243,19 +243,19 @@ fn read_position(row: &Row<'_>) -> Rows<Position> {
 /// The last position of a tenant in a queue.
 pub(crate) fn position(
     file: File<'_, '_>,
-    tenant_no: u32,
+    tenant_no: TenantNo,
     queue: &Queue,
 ) -> Rows<Option<Position>> {
-    file.first(READ_POSITION, params![tenant_no, queue.as_str()], read_position)
+    file.first(READ_POSITION, params![tenant_no.0, queue.as_str()], read_position)
 }
 
 pub(crate) fn set_position(
     file: File<'_, '_>,
-    tenant_no: u32,
+    tenant_no: TenantNo,
     queue: &Queue,
     last: Position,
 ) -> Rows<()> {
-    file.run(SET_POSITION, params![tenant_no, queue.as_str(), int(last.0)]).map(drop)
+    file.run(SET_POSITION, params![tenant_no.0, queue.as_str(), int(last.0)]).map(drop)
 }
 
 /// The greatest position that was taken from a queue.

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use stepwell_core::failure::{Failure, FailureKind};
-use stepwell_core::fair::{OrderKey, Position};
-use stepwell_core::id::{DefinitionId, Node, Queue, RunId, RunKey, Tenant, Token, WorkerId};
+use stepwell_core::id::{
+    DefinitionId, Node, Queue, RunId, RunKey, ServiceId, Tenant, Token, WorkerId,
+};
+use stepwell_core::queue::{OrderKey, Position, TenantNo};
 use stepwell_core::run::{
     AttemptRow, AttemptState, Claim, EventKind, EventRow, Phase, RetryPlan, RunFailure, RunRow,
     RunStatus, TaskRow,
@@ -19,6 +21,8 @@ use crate::outbound::sqlite::file::{File, Statements};
 use crate::outbound::sqlite::schema::migrate;
 use crate::ports::{Payload, TrafficCounter};
 
+const TENANT: TenantNo = TenantNo(1);
+
 /// Works on an empty file that has a tenant and a worker, both of number 1.
 fn on_file(work: impl FnOnce(File<'_, '_>)) {
     let mut connection = Connection::open_in_memory().unwrap();
@@ -29,7 +33,7 @@ fn on_file(work: impl FnOnce(File<'_, '_>)) {
     connection.pragma_update(None, "foreign_keys", false).unwrap();
     let statements = Statements::of(&connection, TABLES);
     let file = File { statements: &statements, traffic: &TrafficCounter::default() };
-    tenant::insert(file, 1, &Tenant::new("t").unwrap()).unwrap();
+    tenant::insert(file, TENANT, &Tenant::new("t").unwrap()).unwrap();
     let lease = Duration::from_secs(1);
     let no = worker::register(file, &claim().worker, lease, Timestamp::EPOCH, "").unwrap();
     assert_eq!(no, 1);
@@ -63,9 +67,9 @@ fn fresh_run() -> RunRow {
 fn a_run_is_read_as_it_was_written() {
     on_file(|file| {
         let input = Payload { codec: "json".into(), bytes: (*b"1").into() };
-        let no = run::insert(file, &fresh_run(), 1, &[7; 32], Some(&input)).unwrap().unwrap();
+        let no = run::insert(file, &fresh_run(), TENANT, &[7; 32], Some(&input)).unwrap().unwrap();
         let stored = run::load(file, RunKey(77)).unwrap().unwrap();
-        assert_eq!((stored.no, stored.tenant_no, stored.input_digest), (no, 1, [7; 32]));
+        assert_eq!((stored.no, stored.tenant_no, stored.input_digest), (no, TENANT, [7; 32]));
         assert_eq!(stored.row, fresh_run());
         let given = run::given(file, RunKey(77)).unwrap().unwrap();
         assert_eq!((given.definition, given.input), (DefinitionId(3), Some(input)));
@@ -112,13 +116,13 @@ fn claim() -> Claim {
 #[test]
 fn a_task_is_read_as_it_was_written() {
     on_file(|file| {
-        let run_no = run::insert(file, &fresh_run(), 1, &[0; 32], None).unwrap().unwrap();
+        let run_no = run::insert(file, &fresh_run(), TENANT, &[0; 32], None).unwrap().unwrap();
         let place = Place {
             queue: Queue::default_queue(),
             order: OrderKey(21),
             number: 22,
             position: Position(23),
-            definition: DefinitionId(24),
+            service: ServiceId(24),
         };
         let since = Timestamp::from_micros(11);
         let ready = row(Phase::Queued { since, due: None });
@@ -151,7 +155,7 @@ fn a_task_is_read_as_it_was_written() {
 #[test]
 fn attempts_and_events_are_read_as_they_were_written() {
     on_file(|file| {
-        let run_no = run::insert(file, &fresh_run(), 1, &[0; 32], None).unwrap().unwrap();
+        let run_no = run::insert(file, &fresh_run(), TENANT, &[0; 32], None).unwrap().unwrap();
         let due = Timestamp::from_micros(14);
         let failed = AttemptRow {
             node: Node(2),

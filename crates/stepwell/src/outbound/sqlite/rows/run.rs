@@ -2,6 +2,7 @@
 
 use rusqlite::{Row, params};
 use stepwell_core::id::{DefinitionId, RunId, RunKey, Tenant};
+use stepwell_core::queue::TenantNo;
 use stepwell_core::run::{RunFailure, RunRow, RunStatus};
 use stepwell_core::time::Timestamp;
 
@@ -64,7 +65,7 @@ pub(crate) struct StoredRun {
     pub(crate) row: RunRow,
     /// The number by which other rows name it.
     pub(crate) no: i64,
-    pub(crate) tenant_no: u32,
+    pub(crate) tenant_no: TenantNo,
     pub(crate) input_digest: [u8; 32],
 }
 
@@ -92,7 +93,7 @@ pub(super) fn read(row: Cells<'_, '_>) -> Rows<StoredRun> {
     Ok(StoredRun {
         row: run,
         no: row.get(const { at("no") })?,
-        tenant_no: row.count(const { at("group_id") })?,
+        tenant_no: TenantNo(row.count(const { at("group_id") })?),
         input_digest: row.get(const { at("input_digest") })?,
     })
 }
@@ -109,7 +110,7 @@ fn status(row: Cells<'_, '_>, column: usize) -> Rows<RunStatus> {
 pub(crate) fn insert(
     file: File<'_, '_>,
     run: &RunRow,
-    tenant_no: u32,
+    tenant_no: TenantNo,
     input_digest: &[u8; 32],
     input: Option<&Payload>,
 ) -> Rows<Option<i64>> {
@@ -118,7 +119,7 @@ pub(crate) fn insert(
         params![
             None::<i64>,
             key(run.key),
-            tenant_no,
+            tenant_no.0,
             run.id.as_str(),
             run.definition.0,
             run.started_at.as_micros(),

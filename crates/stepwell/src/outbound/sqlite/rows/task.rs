@@ -1,8 +1,8 @@
 //! Tasks, with their place in a queue and with the end of those that completed.
 
 use rusqlite::{Row, params};
-use stepwell_core::fair::{OrderKey, Position};
-use stepwell_core::id::{DefinitionId, Node, Queue, RunKey, WorkerId};
+use stepwell_core::id::{Node, Queue, RunKey, ServiceId, WorkerId};
+use stepwell_core::queue::{OrderKey, Position};
 use stepwell_core::run::{Claim, Phase, TaskRow, TaskState};
 use stepwell_core::time::Timestamp;
 
@@ -75,7 +75,7 @@ pub(crate) struct Place {
     pub(crate) order: OrderKey,
     pub(crate) number: u64,
     pub(crate) position: Position,
-    pub(crate) definition: DefinitionId,
+    pub(crate) service: ServiceId,
 }
 
 /// How a task completed: what its row keeps of the attempt, and its output if that is small.
@@ -145,7 +145,7 @@ fn read_place(row: Cells<'_, '_>) -> Rows<Option<Place>> {
         order: OrderKey(row.unsigned(const { at("order_key") })?),
         number: row.unsigned(const { at("number") })?,
         position: Position(row.unsigned(const { at("position") })?),
-        definition: DefinitionId(row.count(const { at("definition") })?),
+        service: ServiceId(row.count(const { at("definition") })?),
     }))
 }
 
@@ -349,7 +349,7 @@ impl TaskWrite<'_> {
                 place.map(|place| int(place.order.0)),
                 place.map(|place| int(place.number)),
                 place.map(|place| int(place.position.0)),
-                place.map(|place| place.definition.0),
+                place.map(|place| place.service.0),
             ],
         )
     }

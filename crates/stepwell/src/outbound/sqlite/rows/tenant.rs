@@ -2,6 +2,7 @@
 
 use rusqlite::{Row, params};
 use stepwell_core::id::Tenant;
+use stepwell_core::queue::TenantNo;
 
 use super::cells::{Cells, Rows};
 use crate::outbound::sql::{Column, Table, named};
@@ -37,11 +38,18 @@ const fn at(column: &str) -> usize {
 /// A tenant's row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TenantRow {
-    pub(crate) tenant_no: u32,
+    pub(crate) tenant_no: TenantNo,
     /// Its own settings; without, the defaults hold.
     pub(crate) own: Option<TenantSettings>,
     pub(crate) n_ready: u32,
     pub(crate) n_running: u32,
+}
+
+impl TenantRow {
+    /// How many of its tasks are ready or running.
+    pub(crate) fn n_admitted(&self) -> u64 {
+        u64::from(self.n_ready) + u64::from(self.n_running)
+    }
 }
 
 fn read(row: &Row<'_>) -> Rows<TenantRow> {
@@ -50,15 +58,15 @@ fn read(row: &Row<'_>) -> Rows<TenantRow> {
     let weight = row.count(const { at("weight") })?;
     let settings = TenantSettings { weight, tasks_max: row.get(const { at("tasks_max") })? };
     Ok(TenantRow {
-        tenant_no: row.count(const { at("group_id") })?,
+        tenant_no: TenantNo(row.count(const { at("group_id") })?),
         own: has_own.then_some(settings),
         n_ready: row.count(const { at("n_ready") })?,
         n_running: row.count(const { at("n_running") })?,
     })
 }
 
-pub(crate) fn insert(file: File<'_, '_>, tenant_no: u32, name: &Tenant) -> Rows<()> {
-    file.run(INSERT_TENANT, params![tenant_no, name.as_str()]).map(drop)
+pub(crate) fn insert(file: File<'_, '_>, tenant_no: TenantNo, name: &Tenant) -> Rows<()> {
+    file.run(INSERT_TENANT, params![tenant_no.0, name.as_str()]).map(drop)
 }
 
 /// How many tenants there are.
@@ -70,8 +78,8 @@ pub(crate) fn find(file: File<'_, '_>, name: &Tenant) -> Rows<Option<TenantRow>>
     file.first(FIND_TENANT, [name.as_str()], read)
 }
 
-pub(crate) fn load(file: File<'_, '_>, tenant_no: u32) -> Rows<Option<TenantRow>> {
-    file.first(READ_TENANT, [tenant_no], read)
+pub(crate) fn load(file: File<'_, '_>, tenant_no: TenantNo) -> Rows<Option<TenantRow>> {
+    file.first(READ_TENANT, [tenant_no.0], read)
 }
 
 /// All tenants by name, in the order of their numbers.
@@ -81,11 +89,11 @@ pub(crate) fn all(file: File<'_, '_>) -> Rows<Vec<(Tenant, TenantRow)>> {
 }
 
 /// Gives a tenant settings of its own.
-pub(crate) fn set_own(file: File<'_, '_>, tenant_no: u32, own: TenantSettings) -> Rows<()> {
-    file.run(SET_TENANT, params![tenant_no, own.weight, own.tasks_max]).map(drop)
+pub(crate) fn set_own(file: File<'_, '_>, tenant_no: TenantNo, own: TenantSettings) -> Rows<()> {
+    file.run(SET_TENANT, params![tenant_no.0, own.weight, own.tasks_max]).map(drop)
 }
 
 /// Writes how many tasks of a tenant are ready and running.
 pub(crate) fn set_admitted(file: File<'_, '_>, tenant: &TenantRow) -> Rows<()> {
-    file.run(SET_ADMITTED, [tenant.tenant_no, tenant.n_ready, tenant.n_running]).map(drop)
+    file.run(SET_ADMITTED, [tenant.tenant_no.0, tenant.n_ready, tenant.n_running]).map(drop)
 }

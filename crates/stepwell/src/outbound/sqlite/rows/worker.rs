@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rusqlite::{Row, params};
-use stepwell_core::id::{DefinitionId, Queue, WorkerId};
+use stepwell_core::id::{Queue, ServiceId, WorkerId};
 use stepwell_core::time::Timestamp;
 
 use super::cells::{Cells, Rows};
@@ -90,25 +90,26 @@ pub(crate) fn all(file: File<'_, '_>) -> Rows<Vec<(i64, WorkerId)>> {
     file.all(READ_WORKERS, [], |row| Ok((number(row)?, Cells::of(row).name(1)?)))
 }
 
-/// What tells whether a worker lives that was not found dead.
-pub(crate) struct Life {
+/// A worker that was not found dead.
+pub(crate) struct StoredLife {
     pub(crate) worker_no: i64,
+    pub(crate) seen_at: Timestamp,
+    pub(crate) lease: Duration,
     /// It went by itself.
-    pub(crate) is_gone: bool,
-    /// Its lease has run out.
-    pub(crate) is_silent: bool,
+    pub(crate) has_left: bool,
     /// The lock of its process.
     pub(crate) process_lock: String,
 }
 
-pub(crate) fn lives(file: File<'_, '_>, now: Timestamp) -> Rows<Vec<Life>> {
-    file.all(READ_LIVES, [now.as_micros()], |row| {
+pub(crate) fn lives(file: File<'_, '_>) -> Rows<Vec<StoredLife>> {
+    file.all(READ_LIVES, [], |row| {
         let row = Cells::of(row);
-        Ok(Life {
+        Ok(StoredLife {
             worker_no: row.get(0)?,
-            is_gone: row.get(1)?,
-            is_silent: row.get(2)?,
-            process_lock: row.get(3)?,
+            has_left: row.get(1)?,
+            seen_at: row.time(2)?,
+            lease: Duration::from_micros(row.unsigned(3)?),
+            process_lock: row.get(4)?,
         })
     })
 }
@@ -128,24 +129,24 @@ pub(crate) fn queues(file: File<'_, '_>, worker_no: i64) -> Rows<Vec<Queue>> {
     file.all(READ_QUEUES, [worker_no], |row| Cells::of(row).name(0))
 }
 
-/// Writes that a worker serves a definition in a queue.
+/// Writes that a worker has a service in a queue.
 pub(crate) fn insert_service(
     file: File<'_, '_>,
     worker_no: i64,
     queue: &Queue,
-    definition: DefinitionId,
+    service: ServiceId,
 ) -> Rows<()> {
-    file.run(INSERT_SERVICE, params![worker_no, queue.as_str(), definition.0]).map(drop)
+    file.run(INSERT_SERVICE, params![worker_no, queue.as_str(), service.0]).map(drop)
 }
 
-/// The definitions that a worker serves.
-pub(crate) fn services(file: File<'_, '_>, worker_no: i64) -> Rows<Vec<DefinitionId>> {
-    file.all(READ_SERVICES, [worker_no], |row| Cells::of(row).count(0).map(DefinitionId))
+/// The services that a worker has.
+pub(crate) fn services(file: File<'_, '_>, worker_no: i64) -> Rows<Vec<ServiceId>> {
+    file.all(READ_SERVICES, [worker_no], |row| Cells::of(row).count(0).map(ServiceId))
 }
 
-/// Whether any worker serves a definition in a queue.
-pub(crate) fn is_served(file: File<'_, '_>, queue: &Queue, definition: DefinitionId) -> Rows<bool> {
-    let found = file.first(IS_SERVED, params![queue.as_str(), definition.0], |_| Ok(()))?;
+/// Whether any worker has a service in a queue.
+pub(crate) fn is_served(file: File<'_, '_>, queue: &Queue, service: ServiceId) -> Rows<bool> {
+    let found = file.first(IS_SERVED, params![queue.as_str(), service.0], |_| Ok(()))?;
     Ok(found.is_some())
 }
 

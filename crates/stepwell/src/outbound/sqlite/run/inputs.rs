@@ -82,7 +82,7 @@ impl Siblings {
             Some(input) => input,
             None => rows::payload::input(file, run)?.ok_or_else(|| missing("input"))?,
         };
-        let definition = definitions.load(file, given.definition)?;
+        let definition = definitions.plan_of(file, given.definition)?;
         let (parents, results) = (Vec::new(), Vec::new());
         Ok(Self { run, definition, failure: given.failure, input, parents, results })
     }

@@ -2,6 +2,7 @@
 
 use stepwell_core::code::Code;
 use stepwell_core::decide::{self, RunSeed};
+use stepwell_core::queue::TenantNo;
 use stepwell_core::run::RunRow;
 
 use super::write::write_changes;
@@ -11,7 +12,7 @@ use crate::outbound::sqlite::queue::positions;
 use crate::outbound::sqlite::rows;
 use crate::outbound::sqlite::rows::payload::is_small;
 use crate::outbound::sqlite::writer::Transaction;
-use crate::ports::{KnownRun, StartAnswer, StartRequest, StoreError, StoredDefinition};
+use crate::ports::{ExistingRun, StartAnswer, StartRequest, StoreError, StoredDefinition};
 
 /// Starts a run, unless its id is known.
 pub(crate) fn start(
@@ -57,23 +58,23 @@ fn repeated(
 ) -> Result<Option<StartAnswer>, StoreError> {
     let (file, seed) = (transaction.file, &request.seed);
     let Some(known) = rows::run::find(file, &seed.tenant, &seed.id)? else { return Ok(None) };
-    let definition = transaction.definitions.load(file, known.row.definition)?;
-    let known = KnownRun {
+    let definition = transaction.definitions.plan_of(file, known.row.definition)?;
+    let existing = ExistingRun {
         key: known.row.key,
         workflow: &definition.definition.workflow,
         input_digest: &known.input_digest,
     };
-    request.meets(&stored.definition.workflow, known).map(Some)
+    request.compare_with(&stored.definition.workflow, existing).map(Some)
 }
 
 /// Whether the tenant can get a position in the queues of the first steps.
 fn check_room(
     transaction: &mut Transaction<'_, '_>,
-    tenant_no: u32,
+    tenant_no: TenantNo,
     stored: &StoredDefinition,
 ) -> Result<(), StoreError> {
     for queue in stored.definition.root_queues() {
-        positions::of_tenant(transaction, tenant_no, &queue)?.next()?;
+        positions::of_tenant(transaction, tenant_no, &queue)?.check()?;
     }
     Ok(())
 }

@@ -9,14 +9,14 @@ use crate::outbound::sqlite::rows::payload::is_small;
 use crate::outbound::sqlite::rows::queue::WaitingTask;
 use crate::outbound::sqlite::rows::task::TaskEnd;
 use crate::outbound::sqlite::writer::Transaction;
-use crate::ports::{Hint, Payload, StoreError, StoredDefinition};
+use crate::ports::{HintSet, Payload, StoreError, StoredDefinition};
 
 /// Takes a changed image back: rows first, then claims that ended, then what became ready, so that
 /// the room a claim leaves goes to those who waited longest.
 pub(super) fn write(
     transaction: &mut Transaction<'_, '_>,
     image: RunImage<'_>,
-    stored: &StoredDefinition,
+    plan: &StoredDefinition,
 ) -> Result<(), StoreError> {
     let (run, tasks, changes) = image.into_parts();
     let key = run.key;
@@ -25,22 +25,22 @@ pub(super) fn write(
     for task in tasks.into_iter().filter(|task| changes.touched.contains(&task.node)) {
         cached.set_task(task);
     }
-    write_changes(transaction, key, stored, &changes)
+    write_changes(transaction, key, plan, &changes)
 }
 
 /// Writes what follows from changed rows.
 pub(super) fn write_changes(
     transaction: &mut Transaction<'_, '_>,
     run: RunKey,
-    stored: &StoredDefinition,
+    plan: &StoredDefinition,
     changes: &Changes,
 ) -> Result<(), StoreError> {
     let file = transaction.file;
     let cached = transaction.cache.runs.load(file, run)?;
     let (run_no, tenant_no) = (cached.no, cached.tenant_no);
     write_history(transaction, run, run_no, changes)?;
-    for node in &changes.timers_cleared {
-        rows::timer::delete(file, run_no, *node)?;
+    for node in changes.all_timers_cleared() {
+        rows::timer::delete(file, run_no, node)?;
     }
     limits::remove_places(transaction, run, &changes.dequeued)?;
     if !changes.claims_ended.is_empty() {
@@ -49,9 +49,9 @@ pub(super) fn write_changes(
     for node in changes.enqueued.iter().copied() {
         let task = transaction.cache.runs.find_task(file, run, node)?;
         let losses = task.map_or(0, |task| task.row.losses);
-        let (queue, definition) = (stored.definition.queue(node), stored.id);
+        let (queue, service) = (plan.definition.queue(node), plan.service());
         let number = transaction.cache.next_number();
-        let task = WaitingTask { number, run, run_no, node, tenant_no, queue, definition, losses };
+        let task = WaitingTask { number, run, run_no, node, tenant_no, queue, service, losses };
         enqueue::place(transaction, task)?;
     }
     for timer in &changes.timers {
@@ -59,7 +59,7 @@ pub(super) fn write_changes(
         let number = transaction.cache.next_number();
         rows::timer::insert(file, due_at, number, run_no, timer.node)?;
     }
-    earn_hints(transaction, changes);
+    transaction.earned.add_all(HintSet::earned_by(changes));
     Ok(())
 }
 
@@ -119,13 +119,4 @@ pub(crate) fn keep_output(
         }
     }
     rows::payload::insert_output(file, cached.no, node, &output)
-}
-
-fn earn_hints(transaction: &mut Transaction<'_, '_>, changes: &Changes) {
-    if !changes.timers.is_empty() {
-        transaction.earn(Hint::Timers);
-    }
-    if changes.run_ended {
-        transaction.earn(Hint::Ended);
-    }
 }

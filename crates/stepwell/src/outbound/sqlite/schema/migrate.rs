@@ -50,8 +50,8 @@ fn applied(connection: &Connection) -> Result<usize, StoreError> {
     if !is_ours {
         return Ok(0);
     }
-    let max = "select coalesce(max(version), 0) from stepwell_migration";
-    let version: i64 = connection.query_row(max, [], |row| row.get(0))?;
+    let max = "select coalesce(max(version), 0) as version from stepwell_migration";
+    let version: i64 = connection.query_row(max, [], |row| row.get("version"))?;
     usize::try_from(version).map_err(|_| corrupt("the schema version is negative"))
 }
 

@@ -6,13 +6,13 @@ values ((select coalesce(max(id), -1) + 1 from definition), ?1, ?2, ?3, ?4)
 returning id
 
 -- name: update_definition
-update definition set body = ?2, revision = revision + 1 where id = ?1
+update definition set {definition_updates}, revision = revision + 1 where id = ?1
 
 -- name: read_definition
 select {definition} from definition where id = ?1
 
 -- name: read_definitions
-select {definition} from definition where workflow = ?1 order by version
+select {definition} from definition where workflow = ?1 order by id
 
 -- name: read_revisions
 -- Changes whenever a definition is added or the policies of one are.

@@ -13,8 +13,7 @@ insert into output (run, node, codec, bytes) values (?1, ?2, ?3, ?4)
 select codec, bytes from output where run = (select no from run where key = ?1) and node = ?2
 
 -- name: read_outputs
-select codec, bytes, node from output where run = (select no from run where key = ?1)
-union all
-select output_codec, output, node from task
-where run = (select no from run where key = ?1) and output is not null
-order by node
+select coalesce(task.output_codec, output.codec), coalesce(task.output, output.bytes), task.node
+from task left join output on output.run = task.run and output.node = task.node
+where task.run = (select no from run where key = ?1) and task.state = {task.COMPLETED}
+order by task.node

@@ -25,7 +25,7 @@ select no from worker where id = ?1
 select no, id from worker where state < {worker.DEAD}
 
 -- name: read_lives
-select no, state = {worker.GONE}, seen_at + lease_micros < ?1, seat from worker
+select no, state = {worker.GONE}, seen_at, lease_micros, seat from worker
 where state < {worker.DEAD}
 order by no
 

@@ -14,7 +14,7 @@ use super::{Calls, Transaction, TransactionParts, spawn};
 use crate::outbound::sqlite::cache::RowCache;
 use crate::outbound::sqlite::file::{BUSY_TIMEOUT, File, Scope, Statements, SyncMode, WalFile};
 use crate::outbound::sqlite::rows::{self, int};
-use crate::ports::{Hint, HintSender, StoreError};
+use crate::ports::{HintSender, HintSet, StoreError};
 
 /// Most calls in one transaction.
 const GROUP_MAX: usize = 256;
@@ -47,9 +47,7 @@ fn write_loop(
         group.extend(calls.try_iter().take(GROUP_MAX - 1));
         let durable = commit_group(&statements, &mut parts, &mut group);
         if let Ok(earned) = &durable {
-            for hint in earned {
-                parts.hints.give(*hint);
-            }
+            parts.hints.give_all(*earned);
         }
         let durable = durable.map(drop);
         for call in group {
@@ -65,7 +63,7 @@ fn commit_group(
     statements: &Statements<'_>,
     writer: &mut WriterParts,
     group: &mut [Box<dyn WaitingCall>],
-) -> Result<Vec<Hint>, StoreError> {
+) -> Result<HintSet, StoreError> {
     writer.parts.traffic.transaction();
     let must_last = group.iter().any(|call| call.must_last());
     writer.sync_mode.wait_at_commit(statements.connection, must_last)?;
@@ -82,7 +80,7 @@ fn try_commit(
     statements: &Statements<'_>,
     writer: &mut WriterParts,
     group: &mut [Box<dyn WaitingCall>],
-) -> Result<Vec<Hint>, StoreError> {
+) -> Result<HintSet, StoreError> {
     let parts = &mut writer.parts;
     let now = parts.clock.now();
     let scope = Scope::write(statements)?;
@@ -100,20 +98,20 @@ fn try_commit(
         definitions: &parts.definitions,
         locks: &parts.locks,
         offered: None,
-        earned_hints: Vec::new(),
+        earned: HintSet::default(),
     };
     if let [call] = group {
         if !run_whole(call.as_mut(), &mut transaction) {
             // Nothing else is in this transaction: it is undone as a whole.
             transaction.cache.fall_back(None);
-            return Ok(Vec::new());
+            return Ok(HintSet::default());
         }
     } else {
         for call in group.iter_mut() {
             run_in_savepoint(call.as_mut(), &mut transaction)?;
         }
     }
-    let mut earned = transaction.earned_hints;
+    let mut earned = transaction.earned;
     if statements.connection.total_changes() == n_changes {
         // Nothing was written, so there is nothing to make durable and no time to keep.
         return Ok(earned);
@@ -125,7 +123,7 @@ fn try_commit(
     scope.commit()?;
     // Our own wakes are no news from another process; those before them are.
     if writer.n_wakes.fetch_max(n_wakes, Ordering::AcqRel) < n_wakes_before {
-        earned = Hint::ALL.to_vec();
+        earned = HintSet::ALL;
     }
     Ok(earned)
 }

@@ -8,7 +8,7 @@ use super::call::WaitingCall;
 use super::{Calls, Transaction, TransactionParts, spawn};
 use crate::outbound::sqlite::file::{File, Scope, Statements};
 use crate::outbound::sqlite::rows;
-use crate::ports::StoreError;
+use crate::ports::{HintSet, StoreError};
 
 /// Starts a thread that reads.
 pub(crate) fn start_reader(
@@ -46,7 +46,7 @@ fn read_once(
         definitions: &parts.definitions,
         locks: &parts.locks,
         offered: None,
-        earned_hints: Vec::new(),
+        earned: HintSet::default(),
     };
     call.run(&mut transaction);
     Ok(())

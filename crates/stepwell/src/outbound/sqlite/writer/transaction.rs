@@ -7,7 +7,7 @@ use stepwell_core::time::Timestamp;
 
 use crate::outbound::sqlite::cache::{DefinitionCache, RowCache};
 use crate::outbound::sqlite::file::{File, ProcessLocks};
-use crate::ports::{Clock, Hint, TrafficCounter};
+use crate::ports::{Clock, HintSet, TrafficCounter};
 
 /// One transaction, or one call within a group of them.
 pub(crate) struct Transaction<'s, 'c> {
@@ -21,17 +21,8 @@ pub(crate) struct Transaction<'s, 'c> {
     pub(crate) locks: &'s ProcessLocks,
     /// Tasks that entered a queue in this call, while a worker offers to take them.
     pub(crate) offered: Option<Vec<(RunKey, Node)>>,
-    /// What to tell others once it is durable.
-    pub(super) earned_hints: Vec<Hint>,
-}
-
-impl Transaction<'_, '_> {
-    /// Wakes others once the transaction is durable.
-    pub(crate) fn earn(&mut self, hint: Hint) {
-        if !self.earned_hints.contains(&hint) {
-            self.earned_hints.push(hint);
-        }
-    }
+    /// Whom to wake once it is durable.
+    pub(crate) earned: HintSet,
 }
 
 /// What the transactions of one thread are made of.

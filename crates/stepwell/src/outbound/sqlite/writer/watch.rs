@@ -10,7 +10,7 @@ use super::spawn;
 use crate::outbound::sqlite::cache::DefinitionCache;
 use crate::outbound::sqlite::file::{File, Statements};
 use crate::outbound::sqlite::rows;
-use crate::ports::{Hint, HintSender, TrafficCounter};
+use crate::ports::{HintSender, HintSet, TrafficCounter};
 
 /// Pauses between two looks: short while the file changes, longer while it does not.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
@@ -66,8 +66,6 @@ fn watch_loop<S>(connection: &Connection, watch: &Watch<S>) {
         if watch.n_wakes.fetch_max(found_wakes, Ordering::AcqRel) >= found_wakes {
             continue;
         }
-        for hint in Hint::ALL {
-            watch.hints.give(hint);
-        }
+        watch.hints.give_all(HintSet::ALL);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use stepwell_core::decide::RunSeed;
-use stepwell_core::id::{DefinitionId, Queue, RunId, RunKey, WorkerId};
+use stepwell_core::id::{Queue, RunId, RunKey, ServiceId, WorkerId};
 use stepwell_core::workflow::Definition;
 
 use super::{Flow, LEASE, Run, Sketch, TENANT, WORKER, World, tenant, worker};
@@ -43,7 +43,7 @@ impl World {
     pub async fn serve(&self, flow: &Flow) {
         {
             let mut desk = self.desk();
-            desk.served.push(flow.0.id);
+            desk.served.push(flow.0.service());
             desk.queues.insert(Queue::default_queue());
             let steps = &flow.0.definition.policy.steps;
             desk.queues.extend(steps.iter().map(|policy| policy.queue.clone()));
@@ -53,18 +53,18 @@ impl World {
 
     /// Registers a worker that serves what [`WORKER`] serves.
     pub async fn hire(&self, name: &str) -> WorkerId {
-        let (queues, definitions) = {
+        let (queues, services) = {
             let desk = self.desk();
             (desk.queues.iter().cloned().collect(), desk.served.clone())
         };
-        self.register(name, queues, definitions, LEASE).await
+        self.register(name, queues, services, LEASE).await
     }
 
     /// Registers a worker that serves these queues and workflows only.
     pub async fn hire_for(&self, name: &str, queues: &[&str], flows: &[&Flow]) -> WorkerId {
         let queues = queues.iter().map(|name| super::queue(name)).collect();
-        let definitions = flows.iter().map(|flow| flow.0.id).collect();
-        self.register(name, queues, definitions, LEASE).await
+        let services = flows.iter().map(|flow| flow.0.service()).collect();
+        self.register(name, queues, services, LEASE).await
     }
 
     /// Registers a worker.
@@ -72,11 +72,11 @@ impl World {
         &self,
         name: &str,
         queues: Vec<Queue>,
-        definitions: Vec<DefinitionId>,
+        services: Vec<ServiceId>,
         lease: Duration,
     ) -> WorkerId {
         let id = worker(name);
-        let registration = WorkerRegistration { worker: id.clone(), queues, definitions, lease };
+        let registration = WorkerRegistration { worker: id.clone(), queues, services, lease };
         self.store.register_worker(registration).await.expect("register a worker");
         self.desk().workers.insert(id.clone());
         self.acted().await;

@@ -260,5 +260,5 @@ pub fn failed_until(delay: Duration) -> Outcome {
 
 fn failed_with(message: &str, advice: RetryAdvice) -> Outcome {
     let failure = Failure::new(FailureKind::Error, "Error", message).with_retry(advice);
-    Outcome::Failed { failure, notes: BTreeMap::new(), chance: 0 }
+    Outcome::Failed { failure, notes: BTreeMap::new(), chance: 0, failures: 0 }
 }

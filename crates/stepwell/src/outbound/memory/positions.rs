@@ -2,15 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stepwell_core::fair::{
-    FairError, Group, OrderKey, POSITION_MAX, Position, last_after_cancel, next_position,
-    order_key, stride,
-};
 use stepwell_core::id::Queue;
+use stepwell_core::queue::{Position, TenantPosition, last_after_cancel};
 
-/// Where a tenant stands in one queue.
+/// The positions of a tenant in one queue.
 #[derive(Default)]
-pub(super) struct Standing {
+pub(super) struct Positions {
     last: Option<Position>,
     /// Positions of its ready tasks, with the number that tells equal ones apart.
     ready: BTreeSet<(Position, u64)>,
@@ -31,26 +28,16 @@ impl Frontiers {
     }
 }
 
-impl Standing {
-    /// Whether the tenant's next task would still get a position.
-    pub(super) fn check(&self, frontier: Position, weight: u32) -> Result<(), FairError> {
-        next_position(frontier, self.last, stride(weight)).map(|_| ())
+impl Positions {
+    /// Where the tenant stands, for the rule that gives the next position.
+    pub(super) fn at(&self, frontier: Position, weight: u32) -> TenantPosition {
+        TenantPosition { frontier, last: self.last, weight }
     }
 
-    /// Takes the tenant's next position. Starts are refused before the space is used up; what
-    /// is already under way shares the last position, in order of arrival.
-    pub(super) fn take(
-        &mut self,
-        frontier: Position,
-        weight: u32,
-        group: Group,
-        number: u64,
-    ) -> (Position, OrderKey) {
-        let position =
-            next_position(frontier, self.last, stride(weight)).unwrap_or(Position(POSITION_MAX));
+    /// A task got this position.
+    pub(super) fn taken(&mut self, position: Position, number: u64) {
         self.last = Some(position);
         self.ready.insert((position, number));
-        (position, order_key(position, group))
     }
 
     /// A ready task was claimed.
