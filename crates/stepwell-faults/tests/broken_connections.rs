@@ -248,7 +248,7 @@ async fn tell_others(store: &PostgresStore) {
     let registration = WorkerRegistration {
         worker: WorkerId::new("one").expect("a good name"),
         queues: vec![Queue::default_queue()],
-        definitions: Vec::new(),
+        services: Vec::new(),
         lease: Duration::from_secs(30),
     };
     store.register_worker(registration).await.expect("it registers");

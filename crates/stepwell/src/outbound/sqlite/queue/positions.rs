@@ -34,7 +34,7 @@ pub(super) fn withdraw(
     tasks: &[(RunKey, Node)],
 ) -> Result<Vec<WaitingTask>, StoreError> {
     let (file, cache) = (transaction.file, &mut *transaction.cache);
-    let (mut withdrawn, mut lines) = (Vec::new(), BTreeSet::new());
+    let (mut withdrawn, mut shortened) = (Vec::new(), BTreeSet::new());
     for (run, node) in tasks.iter().copied() {
         let task = cache.runs.find_task(file, run, node)?;
         let Some(task) = task.filter(|task| task.place.is_some()) else { continue };
@@ -43,12 +43,12 @@ pub(super) fn withdraw(
         let cached = cache.runs.load(file, run)?;
         let (run_no, tenant_no) = (cached.no, cached.tenant_no);
         cache.tenants.count_admitted(file, tenant_no, -1, 0)?;
-        lines.insert((tenant_no, place.queue.clone()));
+        shortened.insert((tenant_no, place.queue.clone()));
         let Place { queue, number, service, .. } = place;
         let task = WaitingTask { number, run, run_no, node, tenant_no, queue, service, losses };
         withdrawn.push(task);
     }
-    for (tenant_no, queue) in lines {
+    for (tenant_no, queue) in shortened {
         let greatest = greatest_position(transaction, tenant_no, &queue)?;
         let queues = &mut transaction.cache.queues;
         let last = last_after_cancel(queues.frontier(file, &queue)?, greatest);
