@@ -43,7 +43,7 @@ const READY: Table = Table {
         ("order_key", "0"),
         ("number", "1"),
         ("position", "0"),
-        ("definition", "0"),
+        ("service", "0"),
     ],
     other: &[("number", "2"), ("node", "1")],
     bad: &[
@@ -52,8 +52,7 @@ const READY: Table = Table {
         ("a key below zero", &[("order_key", "-1")]),
         ("a position below zero", &[("position", "-1")]),
         ("losses below zero", &[("losses", "-1")]),
-        ("a definition that is not there", &[("definition", "99")]),
-        ("no definition", &[("definition", "null")]),
+        ("no service", &[("service", "null")]),
         ("no key", &[("order_key", "null")]),
         ("no number", &[("number", "null")]),
         ("no position", &[("position", "null")]),
