@@ -150,11 +150,11 @@ async fn looking_for_work_in_a_file_is_no_news_to_others() {
     let store = SqliteStore::open(path.clone()).await.expect("it opens");
     let worker = register(&store, "idle").await;
     let file = rusqlite::Connection::open(path).expect("it opens");
-    let n_told = || -> i64 {
-        let read = "select n_told from counter";
+    let n_wakes = || -> i64 {
+        let read = "select n_wakes from counter";
         file.query_row(read, [], |row| row.get(0)).expect("it is there")
     };
-    let before = n_told();
+    let before = n_wakes();
     for _ in 0..5 {
         let (worker, tasks_max, crash_limit) = (worker.clone(), 10, 3);
         let request = ClaimRequest { worker, tasks_max, suspect: true, crash_limit, salt: 0 };
@@ -162,5 +162,5 @@ async fn looking_for_work_in_a_file_is_no_news_to_others() {
     }
     store.heartbeat(&worker, &[]).await.expect("it answers");
     store.lead(&worker, Duration::from_secs(6)).await.expect("it answers");
-    assert_eq!(n_told(), before);
+    assert_eq!(n_wakes(), before);
 }

@@ -55,7 +55,7 @@ async fn looks_at_a_queue_do_not_step_over_what_was_taken_under_an_old_snapshot(
         assert_eq!(world.claim_all().await.iter().count(), 0);
     }
     let passed = looks(&client, &store).await;
-    client.batch_execute("delete from stepwell.passed").await.expect("it is forgotten");
+    client.batch_execute("delete from stepwell.watermark").await.expect("it is forgotten");
     let stepped_over = looks(&client, &store).await;
     holder.batch_execute("commit").await.expect("it is let go");
     for (passed, stepped_over) in passed.iter().zip(stepped_over) {

@@ -25,7 +25,7 @@ const HOT: &[&str] = &[
     "parked",
     "timer",
     "tenant",
-    "standing",
+    "tenant_position",
 ];
 
 /// Those of them whose rows come and go, so that they may be analysed while there are none.

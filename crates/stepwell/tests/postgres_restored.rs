@@ -20,7 +20,7 @@ async fn a_run_never_goes_to_another_tenant_whatever_a_process_remembers_of_thei
     let rename = "update tenant set name = 'zeta' where name = 'acme'";
     schema.client.batch_execute(rename).await.expect("it is renamed");
     engine.start(&flow, ()).tenant("acme").id("after").await.expect("it starts");
-    let runs = "select tenant.name, run.id from run join tenant using (group_id) order by run.id";
+    let runs = "select tenant.name, run.id from run join tenant using (tenant_no) order by run.id";
     assert_eq!(rows(&schema.client, runs).await, ["acme | after", "zeta | before"]);
     engine.stop_gracefully().await;
     schema.remove().await;

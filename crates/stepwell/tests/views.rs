@@ -6,13 +6,14 @@
 mod support_postgres;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::types::ValueRef;
-use stepwell::ports::{DynStore, Outcome, Payload};
+use stepwell::core::run::{Event, RunRow, read_log};
+use stepwell::ports::{DynStore, Outcome, Payload, RunFilter};
 use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::World;
 use stepwell::testing::conformance::world::{Sketch, failed, failed_for_good, worker};
@@ -190,35 +191,117 @@ async fn the_views_of_a_schema_show_what_goes_on() {
     }
 }
 
-/// State names stand in the views as words; the code's own list must agree with them.
-#[tokio::test]
-async fn the_views_know_every_state_of_the_code() {
-    use stepwell::core::run::{AttemptState, RunStatus, TaskState};
-    let views = [
-        include_str!("../src/outbound/postgres/schema/migrations/0002_views.sql"),
-        include_str!("../src/outbound/sqlite/schema/migrations/0002_views.sql"),
+/// Everything that can stand in a log.
+async fn tell_all_events(world: &World) {
+    let flow = Sketch::from("a; b * 1/1s < a; c < b; s ~ 1s; t ~? 1s < s; x; y < x!");
+    let flow = world.define(flow.on_failure()).await;
+    world.start_for("acme", &flow).await;
+    let roots = world.claim_all().await;
+    world.skip(roots.of("x")).await;
+    world.release(roots.of("a")).await;
+    let second = world.hire("second").await;
+    world.claim(&second, 1).await;
+    world.lose(&second).await;
+    world.complete(&world.claim_one().await).await;
+    world.fail(&world.claim_one().await).await;
+    world.pass(Duration::from_secs(1));
+    world.fire().await;
+    let batch = world.claim_all().await;
+    world.settle(batch.of("t"), Outcome::Slept).await;
+    world.settle(batch.of("b"), failed_for_good("out of stock")).await;
+    world.pass(Duration::from_secs(1));
+    world.fire().await;
+    world.complete(&world.claim_one().await).await;
+    let gone = world.start_for("acme", &flow).await;
+    world.claim_one().await;
+    world.cancel(&gone).await;
+}
+
+/// The numbered part of a run's log, as the rules assemble it from rows.
+async fn logged(world: &World, run: &RunRow) -> Vec<String> {
+    let log = world.store().log(run.key).await.expect("read a log").expect("the run is there");
+    let or_none = |number: Option<u64>| number.map_or("-".to_owned(), |n| n.to_string());
+    let line = |event: Event| {
+        let (node, attempt) = (event.node.map(|node| node.0.into()), u64::from(event.attempt));
+        let attempt = or_none(Some(attempt).filter(|attempt| *attempt > 0));
+        let (number, node, name) = (event.number?, or_none(node), event.kind.name());
+        Some(format!("{number} | {node} | {attempt} | {name}"))
+    };
+    read_log(&log).into_iter().filter_map(line).collect()
+}
+
+/// The log has one source, the rules; the view of people who read by SQL is held against it.
+async fn check_events(world: &World, reader: &Reader) {
+    tell_all_events(world).await;
+    let page = world.store().list(&RunFilter::default(), None, 100).await.expect("list runs");
+    let mut seen = BTreeSet::new();
+    for view in page.runs {
+        let (tenant, id) = (&view.row.tenant, &view.row.id);
+        let query = format!(
+            "select number, node, attempt, event from events \
+             where tenant = '{tenant}' and run = '{id}' order by number"
+        );
+        let expected = logged(world, &view.row).await;
+        assert_eq!(reader.rows(&query).await, expected, "{tenant} {id}");
+        seen.extend(expected.iter().filter_map(|line| Some(line.rsplit(' ').next()?.to_owned())));
+    }
+    let all = [
+        "CANCELLED",
+        "COMPLETED",
+        "FAILED",
+        "LEASE_LOST",
+        "QUEUED",
+        "RELEASED",
+        "RETRYING",
+        "RUN_CANCELLED",
+        "RUN_ENDED",
+        "RUN_ENDING",
+        "RUN_STARTED",
+        "SKIPPED",
+        "SLEEPING",
+        "STARTED",
+        "WOKEN",
     ];
-    let tasks = TaskState::ALL.iter().map(|state| (*state as u8, state.as_str(), "task.state"));
-    let runs = RunStatus::ALL.iter().map(|status| (*status as u8, status.as_str(), "run.status"));
-    let attempts = AttemptState::ALL.iter().map(|s| (*s as u8, s.as_str(), "attempt.state"));
-    for (number, name, column) in tasks.chain(runs).chain(attempts) {
-        let words = format!("when {number} then '{name}'");
-        let in_lists = list_before(views[0], column);
-        assert_eq!(in_lists.get(usize::from(number)), Some(&name), "{column} in PostgreSQL");
-        assert!(case_of(views[1], column).contains(&words), "{column} in SQLite: {words}");
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), all, "the story tells of every event");
+}
+
+#[tokio::test]
+async fn the_events_of_a_file_are_those_of_the_log() {
+    let (world, reader) = sqlite();
+    check_events(&world, &reader).await;
+}
+
+#[tokio::test]
+async fn the_events_of_a_schema_are_those_of_the_log() {
+    let (world, reader) = postgres().await;
+    check_events(&world, &reader).await;
+    if let Reader::Postgres(schema) = reader {
+        drop(world);
+        schema.remove().await;
     }
 }
 
-/// The names in the first list that is looked up by a column, in order.
-fn list_before<'v>(views: &'v str, column: &str) -> Vec<&'v str> {
-    let end = views.find(&format!("[{column} + 1]")).expect("the column is looked up");
-    let begin = views[..end].rfind("(array[").expect("a list stands before it");
-    views[begin..end].split('\'').skip(1).step_by(2).collect()
-}
-
-/// The first case over a column, with single spaces.
-fn case_of(views: &str, column: &str) -> String {
-    let (_, rest) = views.split_once(&format!("case {column} ")).expect("the column has a case");
-    let (case, _) = rest.split_once(" end").expect("a case ends");
-    case.split_whitespace().collect::<Vec<_>>().join(" ")
+/// State names stand in tables for the views; the code's own list must agree with them.
+#[tokio::test]
+async fn the_views_know_every_state_of_the_code() {
+    use stepwell::core::run::{AttemptState, RunStatus, RunTimer, TaskState};
+    let (_world, file) = sqlite();
+    let (world, schema) = postgres().await;
+    let tasks = TaskState::ALL.iter().map(|s| ("task_state", *s as u32, s.as_str()));
+    let runs = RunStatus::ALL.iter().map(|s| ("run_status", *s as u32, s.as_str()));
+    let attempts = AttemptState::ALL.iter().map(|s| ("attempt_state", *s as u32, s.as_str()));
+    for (table, number, name) in tasks.chain(runs).chain(attempts) {
+        let named = format!("select name from {table} where number = {number}");
+        assert_eq!(file.rows(&named).await, [name], "{table} in SQLite");
+        assert_eq!(schema.rows(&named).await, [name], "{table} in PostgreSQL");
+    }
+    for timer in RunTimer::ALL {
+        let named = format!("select name from run_timer where node = {}", timer.node().0);
+        assert_eq!(file.rows(&named).await.len(), 1, "{timer:?} in SQLite");
+        assert_eq!(schema.rows(&named).await.len(), 1, "{timer:?} in PostgreSQL");
+    }
+    if let Reader::Postgres(schema) = schema {
+        drop(world);
+        schema.remove().await;
+    }
 }

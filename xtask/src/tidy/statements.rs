@@ -110,7 +110,7 @@ mod tests {
         ] {
             assert!(messages(check, &[(SQL, text)]).is_empty(), "{text}");
         }
-        let migration = "crates/stepwell/src/outbound/sqlite/schema/migrations/0001_first.sql";
+        let migration = "crates/stepwell/src/outbound/sqlite/schema/migrations/0001_tables.sql";
         assert!(messages(check, &[(migration, "check (state = 2)")]).is_empty());
     }
 

@@ -145,6 +145,12 @@ impl Definition {
         self.graph.name(node).unwrap_or("?")
     }
 
+    /// Every node with its name, the failure handler among them if there is one.
+    pub fn named_nodes(&self) -> impl Iterator<Item = (Node, &str)> {
+        let handler = self.policy.on_failure.then_some(Node::ON_FAILURE);
+        self.graph.nodes().chain(handler).map(|node| (node, self.name(node)))
+    }
+
     /// The node of this name, also of the tasks the engine inserts.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Node> {

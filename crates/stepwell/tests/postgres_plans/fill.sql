@@ -1,18 +1,17 @@
--- fill: a hundred thousand rows in each hot table, in a schema of the test's own.
--- Safe: one session; every constraint holds.
--- Index: none: it only inserts.
+-- A hundred thousand rows in each hot table, in a schema of the test's own. Every constraint holds.
 insert into definition (id, workflow, version, signature, body)
 select n, 'workflow-' || n % 5, n, decode(lpad(to_hex(n), 64, '0'), 'hex'), '{}'
 from generate_series(0, 19) n;
-insert into tenant (group_id, name, has_own, weight, tasks_max)
+insert into step (definition, node, name) select n, 0, 'step' from generate_series(0, 19) n;
+insert into tenant (tenant_no, name, has_own, weight, tasks_max)
 select n, 'tenant-' || n, n % 10 = 0, 1, case n % 10 when 0 then 5 end
 from generate_series(0, 99999) n;
 insert into worker (id, queues, lease_micros, seen_at, state)
 select 'worker-' || n, array['default'], 30000000, 0, case when n < 10 then 0 else 2 end
 from generate_series(0, 199) n;
-insert into serve (queue, definition, worker)
+insert into serve (queue, service, worker)
 select 'default', d, w from generate_series(0, 19) d, generate_series(1, 10) w;
-insert into run (key, group_id, id, definition, status, n_open, n_failed, n_cancelled, cancelled,
+insert into run (key, tenant_no, id, definition, status, n_open, n_failed, n_cancelled, cancelled,
     next_event, end_event, started_at, ended_at, input_digest)
 select lpad(to_hex(n), 32, '0')::uuid, n, 'run-' || n, n % 20, s, 1 - s / 2, 0, 0, false, 5,
     case s when 2 then 4 end, n, case s when 2 then n end, decode(repeat('00', 32), 'hex')
@@ -33,20 +32,20 @@ insert into attempt (run, node, attempt, state, worker, token, queued_at, starte
     first_event, with_queued)
 select run, node, 1, 0, 1, run, 0, 0, 0, 2, true from task;
 insert into event (run, number, at, attempt, kind) select run, 9, 0, 0, '{}' from task;
-insert into ready (queue, order_key, number, position, group_id, definition, losses, run, node)
+insert into ready (queue, order_key, number, position, tenant_no, service, losses, run, node)
 select 'default', n::bigint * 1048576, n, n, n, n % 20, 0, lpad(to_hex(n), 32, '0')::uuid, 0
 from generate_series(0, 99999) n;
-insert into admitted (group_id, number, run, node)
+insert into admitted (tenant_no, number, run, node)
 select n % 1000 * 10, n, lpad(to_hex(n), 32, '0')::uuid, 0 from generate_series(0, 99999) n;
-insert into throttled (group_id, number, queue, definition, losses, run, node)
+insert into throttled (tenant_no, number, queue, service, losses, run, node)
 select n % 1000 * 10, n, 'default', n % 20, 0, lpad(to_hex(n), 32, '0')::uuid, 0
 from generate_series(0, 99999) n;
-insert into parked (queue, definition, number, group_id, losses, run, node)
+insert into parked (queue, service, number, tenant_no, losses, run, node)
 select 'lonely', n % 20, n, n, 0, lpad(to_hex(n), 32, '0')::uuid, 0
 from generate_series(0, 99999) n;
 insert into timer (due_at, number, run, node)
 select n, n, lpad(to_hex(n), 32, '0')::uuid, 0 from generate_series(0, 99999) n;
-insert into standing (group_id, queue, last)
+insert into tenant_position (tenant_no, queue, last)
 select n, 'default', n from generate_series(0, 99999) n;
 insert into frontier (queue, worker, position)
 select 'default', n, n from generate_series(1, 200) n;

@@ -3,7 +3,7 @@
 use super::Table;
 
 /// Every table but the one of applied migrations.
-pub(crate) const TABLES: &[Table] = &[
+pub(super) const TABLES: &[Table] = &[
     Table {
         name: "definition",
         only: None,
@@ -26,15 +26,27 @@ pub(crate) const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "step",
+        only: None,
+        good: &[("definition", "0"), ("node", "0"), ("name", "'s'")],
+        other: &[("node", "1")],
+        bad: &[
+            ("a number twice", &[("node", "0")]),
+            ("a number below zero", &[("node", "-1")]),
+            ("a definition that is not there", &[("definition", "99")]),
+            ("no name", &[("name", "null")]),
+        ],
+    },
+    Table {
         name: "tenant",
         only: None,
-        good: &[("group_id", "0"), ("name", "'t'")],
-        other: &[("group_id", "1"), ("name", "'u'")],
+        good: &[("tenant_no", "0"), ("name", "'t'")],
+        other: &[("tenant_no", "1"), ("name", "'u'")],
         bad: &[
-            ("a number twice", &[("group_id", "0")]),
+            ("a number twice", &[("tenant_no", "0")]),
             ("a name twice", &[("name", "'t'")]),
-            ("a number below zero", &[("group_id", "-1")]),
-            ("a number beyond a block", &[("group_id", "1048576")]),
+            ("a number below zero", &[("tenant_no", "-1")]),
+            ("a number beyond a block", &[("tenant_no", "1048576")]),
             ("weight 0", &[("weight", "0")]),
             ("weight 1001", &[("weight", "1001")]),
             ("a limit of 0", &[("tasks_max", "0")]),
@@ -65,7 +77,7 @@ pub(crate) const TABLES: &[Table] = &[
         bad: &[
             ("an id twice", &[("id", "'w'")]),
             ("no lease", &[("lease_micros", "0")]),
-            ("an unknown state", &[("state", "3")]),
+            ("no state", &[("state", "16")]),
             ("a state below zero", &[("state", "-1")]),
             ("a turn below zero", &[("next_turn", "-1")]),
         ],
@@ -84,12 +96,11 @@ pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "serve",
         only: None,
-        good: &[("worker", "1"), ("queue", "'q'"), ("definition", "0")],
+        good: &[("worker", "1"), ("queue", "'q'"), ("service", "0")],
         other: &[("queue", "'r'")],
         bad: &[
             ("the same twice", &[("queue", "'q'")]),
             ("a worker that is not there", &[("worker", "99")]),
-            ("a definition that is not there", &[("definition", "99")]),
         ],
     },
     Table {
@@ -97,7 +108,7 @@ pub(crate) const TABLES: &[Table] = &[
         only: None,
         good: &[
             ("key", "{key}"),
-            ("group_id", "0"),
+            ("tenant_no", "0"),
             ("id", "'r'"),
             ("definition", "0"),
             ("status", "0"),
@@ -113,9 +124,12 @@ pub(crate) const TABLES: &[Table] = &[
         bad: &[
             ("a key twice", &[("key", "{key}")]),
             ("an id twice for a tenant", &[("id", "'r'")]),
-            ("a tenant that is not there", &[("group_id", "99")]),
+            ("a tenant that is not there", &[("tenant_no", "99")]),
             ("a definition that is not there", &[("definition", "99")]),
-            ("an unknown status", &[("status", "5"), ("ended_at", "0"), ("end_event", "1")]),
+            (
+                "no status",
+                &[("status", "16"), ("n_open", "0"), ("ended_at", "0"), ("end_event", "1")],
+            ),
             ("a status below zero", &[("status", "-1")]),
             ("open tasks below zero", &[("n_open", "-1")]),
             ("failed tasks below zero", &[("n_failed", "-1")]),
@@ -166,8 +180,7 @@ pub(crate) const TABLES: &[Table] = &[
             ("a node twice", &[("node", "0")]),
             ("a node below zero", &[("node", "-1")]),
             ("a run that is not there", &[("run", "{no run}")]),
-            ("the state that is kept for later", &[("state", "4"), ("queued_at", "null")]),
-            ("an unknown state", &[("state", "9"), ("queued_at", "null")]),
+            ("no state", &[("state", "16"), ("queued_at", "null")]),
             ("parents below zero", &[("n_unmet", "-1")]),
             ("a ready task with open parents", &[("n_unmet", "1")]),
             ("skipped parents below zero", &[("n_skipped", "-1")]),
@@ -220,7 +233,7 @@ pub(crate) const TABLES: &[Table] = &[
         bad: &[
             ("an attempt twice", &[("attempt", "1")]),
             ("attempt 0", &[("attempt", "0")]),
-            ("an unknown state", &[("state", "6")]),
+            ("no state", &[("state", "16")]),
             ("a state below zero", &[("state", "-1")]),
             ("a task that is not there", &[("node", "99")]),
             ("a worker that is not there", &[("worker", "99")]),
@@ -249,8 +262,8 @@ pub(crate) const TABLES: &[Table] = &[
             ("order_key", "0"),
             ("number", "1"),
             ("position", "0"),
-            ("group_id", "0"),
-            ("definition", "0"),
+            ("tenant_no", "0"),
+            ("service", "0"),
             ("losses", "0"),
             ("run", "{run}"),
             ("node", "0"),
@@ -285,31 +298,23 @@ pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "admitted",
         only: Some("postgres"),
-        good: &[("group_id", "0"), ("number", "1"), ("run", "{run}"), ("node", "0")],
+        good: &[("tenant_no", "0"), ("number", "1"), ("run", "{run}"), ("node", "0")],
         other: &[("node", "1")],
-        bad: &[("a task twice", &[("node", "0")]), ("no tenant", &[("group_id", "null")])],
+        bad: &[("a task twice", &[("node", "0")]), ("no tenant", &[("tenant_no", "null")])],
     },
     Table {
         name: "throttled",
         only: None,
         good: WAITING,
         other: &[("number", "2"), ("node", "1")],
-        bad: &[
-            ("a place twice", &[("number", "1")]),
-            ("a task twice", &[("node", "0")]),
-            ("losses below zero", &[("losses", "-1")]),
-        ],
+        bad: BADLY_WAITING,
     },
     Table {
         name: "parked",
         only: None,
         good: WAITING,
         other: &[("number", "2"), ("node", "1")],
-        bad: &[
-            ("a place twice", &[("number", "1")]),
-            ("a task twice", &[("node", "0")]),
-            ("losses below zero", &[("losses", "-1")]),
-        ],
+        bad: BADLY_WAITING,
     },
     Table {
         name: "timer",
@@ -319,9 +324,9 @@ pub(crate) const TABLES: &[Table] = &[
         bad: &[("a task twice", &[("node", "0")]), ("no due time", &[("due_at", "null")])],
     },
     Table {
-        name: "standing",
+        name: "tenant_position",
         only: None,
-        good: &[("group_id", "0"), ("queue", "'q'"), ("last", "0")],
+        good: &[("tenant_no", "0"), ("queue", "'q'"), ("last", "0")],
         other: &[("queue", "'r'")],
         bad: &[("a tenant twice", &[("queue", "'q'")]), ("before the line", &[("last", "-2")])],
     },
@@ -333,14 +338,14 @@ pub(crate) const TABLES: &[Table] = &[
         bad: &[("a queue twice", &[("queue", "'q'")]), ("before the line", &[("position", "-1")])],
     },
     Table {
-        name: "passed",
+        name: "watermark",
         only: Some("postgres"),
         good: &[
             ("queue", "'q'"),
             ("round", "1"),
             ("order_key", "0"),
             ("frontier", "0"),
-            ("joining", "'{}'"),
+            ("enqueuing", "'{}'"),
         ],
         other: &[("round", "2")],
         bad: &[
@@ -373,13 +378,19 @@ const FRONTIER_WORKER: (&str, &str) = ("{frontier worker}", "{its number}");
 const ONE: (&str, &str) = ("one", "{yes}");
 
 const WAITING: super::Columns = &[
-    ("group_id", "0"),
+    ("tenant_no", "0"),
     ("number", "1"),
     ("queue", "'q'"),
-    ("definition", "0"),
+    ("service", "0"),
     ("losses", "0"),
     ("run", "{run}"),
     ("node", "0"),
+];
+
+const BADLY_WAITING: &[(&str, super::Columns)] = &[
+    ("a place twice", &[("number", "1")]),
+    ("a task twice", &[("node", "0")]),
+    ("losses below zero", &[("losses", "-1")]),
 ];
 
 const LEADERS: &[(&str, super::Columns)] = &[

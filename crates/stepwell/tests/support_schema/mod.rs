@@ -2,8 +2,7 @@
 //! the dialects write differently; each test puts its own in.
 
 mod cases;
-
-pub(crate) use cases::TABLES;
+mod names;
 
 /// Columns with SQL expressions.
 pub(crate) type Columns = &'static [(&'static str, &'static str)];
@@ -19,6 +18,11 @@ pub(crate) struct Table {
     pub(crate) other: Columns,
     /// What is refused instead, and why.
     pub(crate) bad: &'static [(&'static str, Columns)],
+}
+
+/// Every table of a dialect but the one of applied migrations.
+pub(crate) fn tables(dialect: &str) -> impl Iterator<Item = &'static Table> {
+    cases::TABLES.iter().chain(names::NAMES).filter(move |table| table.is_in(dialect))
 }
 
 /// The values that only one dialect knows, by the words that stand for them.

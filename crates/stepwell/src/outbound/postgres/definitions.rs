@@ -13,6 +13,7 @@ use crate::ports::{Definitions, StoreError, StoredDefinition};
 
 const LOCK_DEFINITIONS: Sql = sql::DEFINITION.named("lock_definitions");
 const READ_DEFINITIONS: Sql = sql::DEFINITION.named("read_definitions");
+const INSERT_STEPS: Sql = sql::DEFINITION.named("insert_steps");
 const INSERT_DEFINITION: Sql = sql::DEFINITION.named("insert_definition");
 const UPDATE_DEFINITION: Sql = sql::DEFINITION.named("update_definition");
 
@@ -90,8 +91,21 @@ async fn register(session: &Session, given: &Definition) -> PgResult<Registered>
             let params: Params<'_> = &[&definition.workflow, &int32(version), &signature, &body];
             let row = session.one(INSERT_DEFINITION, params).await?;
             let id = row.as_ref().map(definition::read_id).transpose()?;
-            (StoredDefinition { id: id.unwrap_or(DefinitionId(0)), version, definition }, false)
+            let id = id.unwrap_or(DefinitionId(0));
+            insert_steps(session, id, &definition).await?;
+            (StoredDefinition { id, version, definition }, false)
         }
     };
     Ok(Registered { stored: Arc::new(stored), is_replaced })
+}
+
+/// Writes the names of steps down where views find them.
+async fn insert_steps(
+    session: &Session,
+    id: DefinitionId,
+    definition: &Definition,
+) -> PgResult<()> {
+    let (nodes, names): (Vec<i32>, Vec<&str>) =
+        definition.named_nodes().map(|(node, name)| (int32(node.0), name)).unzip();
+    session.run(INSERT_STEPS, &[&int32(id.0), &nodes, &names]).await
 }

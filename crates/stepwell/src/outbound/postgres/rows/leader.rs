@@ -13,7 +13,7 @@ columns! {
         changed Worker "worker" "text",
         changed Epoch "epoch" "bigint",
         changed Until "until" "bigint",
-        changed BackendPid "seat" "int",
+        changed BackendPid "backend_pid" "int",
     }
 }
 

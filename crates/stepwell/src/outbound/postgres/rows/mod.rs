@@ -43,7 +43,7 @@ pub(crate) const TABLES: &[Table] = &[
     leader::LEADER,
     payload::INPUT,
     payload::OUTPUT,
-    position::STANDING,
+    position::TENANT_POSITION,
     queue::ADMITTED,
     queue::QUEUED,
     run::RUN,

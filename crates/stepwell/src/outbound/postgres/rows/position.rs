@@ -1,4 +1,4 @@
-//! Rows of `standing`, `frontier` and `passed`: where tenants and queues are in the fair order.
+//! Rows of `tenant_position`, `frontier` and `watermark`: where tenants and queues are in the fair order.
 
 use stepwell_core::id::Queue;
 use stepwell_core::queue::{OrderKey, Position};
@@ -11,9 +11,9 @@ use super::{Param, Read, corrupt, int, int32};
 pub(crate) type TenantInQueue = (u32, Queue);
 
 columns! {
-    /// The columns of `standing`.
-    STANDING: Col = "standing" {
-        key TenantNo "group_id" "int",
+    /// The columns of `tenant_position`.
+    TENANT_POSITION: Col = "tenant_position" {
+        key TenantNo "tenant_no" "int",
         key Queue "queue" "text",
         changed Last "last" "bigint",
     }

@@ -16,11 +16,11 @@ columns! {
     QUEUED: Col = "queued" {
         kept Number "number" "bigint",
         kept Queue "queue" "text",
-        kept Service "definition" "int",
+        kept Service "service" "int",
         kept Losses "losses" "int",
         key Run "run" "uuid",
         key Node "node" "int",
-        kept TenantNo "group_id" "int",
+        kept TenantNo "tenant_no" "int",
     }
 }
 
@@ -123,7 +123,7 @@ impl PlaceArrays {
 columns! {
     /// The columns of `admitted`.
     ADMITTED: AdmittedCol = "admitted" {
-        kept TenantNo "group_id" "int",
+        kept TenantNo "tenant_no" "int",
         kept Number "number" "bigint",
         key Run "run" "uuid",
         key Node "node" "int",

@@ -14,7 +14,7 @@ columns! {
     /// The columns of `run`.
     RUN: Col = "run" {
         key Key "key" "uuid",
-        kept TenantNo "group_id" "int",
+        kept TenantNo "tenant_no" "int",
         kept Id "id" "text",
         kept Definition "definition" "int",
         changed Status "status" "smallint",

@@ -10,7 +10,7 @@ use crate::ports::{TenantSettings, TenantView};
 
 /// What is read of a tenant `t` where `d` is the default.
 pub(super) const SETTINGS: &str =
-    "t.group_id, t.name, t.has_own, t.weight, t.tasks_max, d.weight, d.tasks_max";
+    "t.tenant_no, t.name, t.has_own, t.weight, t.tasks_max, d.weight, d.tasks_max";
 
 selected! {
     /// The columns of [`SETTINGS`].

@@ -33,7 +33,7 @@ pub(super) fn state_words() -> [(&'static str, String); 3] {
 
 /// What is read of a worker to know what it serves.
 pub(super) const SERVING: &str = "no, queues, next_turn, array(\
-    select distinct definition from stepwell.serve where serve.worker = worker.no)";
+    select distinct service from stepwell.serve where serve.worker = worker.no)";
 
 selected! {
     /// The columns of [`SERVING`].

@@ -2,14 +2,20 @@
 //! program knows.
 
 use stepwell_core::code::Code;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
 use super::super::rows;
 use super::super::sql::in_schema;
 use crate::ports::StoreError;
 
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_views.sql")];
+/// Each migration in the parts that are applied together. Nothing was released before the first.
+const MIGRATIONS: &[&[&str]] =
+    &[&[include_str!("migrations/0001_tables.sql"), include_str!("migrations/0001_views.sql")]];
+
+/// How long a migration waits for a table that others use, and how often it tries.
+const LOCK_TIMEOUT: &str = "3s";
+const TRIES_MAX: u32 = 20;
 
 const HISTORY: &str = "create table if not exists stepwell.migration (
     version integer primary key, applied_at timestamptz not null default now())";
@@ -51,10 +57,27 @@ pub(crate) async fn migrate(
     if !migrates {
         return Err(older(applied, schema).into());
     }
+    for _ in 1..TRIES_MAX {
+        match migrate_once(client, schema).await {
+            Err(Failed::Server(error)) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+                tracing::warn!(schema, "a migration waits for programs that use the tables");
+            }
+            other => return other,
+        }
+    }
+    migrate_once(client, schema).await
+}
+
+/// Waits a short while for each table that others use, and gives way to them then: whoever waits
+/// for the lock of a table keeps everybody out who comes later.
+async fn migrate_once(client: &mut Client, schema: &str) -> Result<(), Failed> {
     let transaction = client.transaction().await?;
+    // Other migrators are waited for as long as they take, the tables are not.
     let lock = "select set_config('statement_timeout', '0', true), \
                 pg_advisory_xact_lock(hashtextextended('stepwell migration ' || $1, 0))";
     transaction.execute(lock, &[&schema]).await?;
+    let patience = "select set_config('lock_timeout', $1, true)";
+    transaction.execute(patience, &[&LOCK_TIMEOUT]).await?;
     // Another migrator may have been quicker.
     let applied = version_applied(&transaction, schema).await?;
     check_not_newer(applied, schema)?;
@@ -75,7 +98,9 @@ pub(crate) fn script(schema: &str, applied: usize) -> String {
         script.push_str(";\n\n");
     }
     for (ix, migration) in MIGRATIONS.iter().enumerate().skip(applied) {
-        script.push_str(&in_schema(migration, schema));
+        for part in *migration {
+            script.push_str(&in_schema(part, schema));
+        }
         let insert = in_schema("\ninsert into stepwell.migration (version) values (", schema);
         script.push_str(&insert);
         script.push_str(&(ix + 1).to_string());

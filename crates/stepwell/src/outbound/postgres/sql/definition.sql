@@ -17,5 +17,9 @@ insert into stepwell.definition (id, workflow, version, signature, body)
 values ((select coalesce(max(id), -1) + 1 from stepwell.definition), $1, $2, $3, $4)
 returning id
 
+-- name: insert_steps
+insert into stepwell.step (definition, node, name)
+select $1, node, name from unnest($2::int[], $3::text[]) as step (node, name)
+
 -- name: update_definition
 update stepwell.definition set version = $2, body = $3, revision = revision + 1 where id = $1

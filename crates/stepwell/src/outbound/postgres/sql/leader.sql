@@ -9,15 +9,15 @@ select 1 from stepwell.leader where one and epoch = $1 for share
 -- name: renew_leader
 -- Only the leader itself, while its term runs and its connection holds the lock.
 update stepwell.leader set until = coalesce($3, {now}) + $2
-where one and worker = $1 and seat = pg_backend_pid() and until > coalesce($3, {now})
+where one and worker = $1 and backend_pid = pg_backend_pid() and until > coalesce($3, {now})
 returning epoch
 
 -- name: set_leader
-update stepwell.leader set worker = $1, epoch = $2, until = $3, seat = $4 where one
+update stepwell.leader set worker = $1, epoch = $2, until = $3, backend_pid = $4 where one
 
 -- name: clear_leader
 -- Only the leader of that epoch gives it up; -1 is nobody's.
-update stepwell.leader set worker = '', epoch = -1, until = 0, seat = null
+update stepwell.leader set worker = '', epoch = -1, until = 0, backend_pid = null
 where one and epoch = $1
 returning 1
 

@@ -1,28 +1,30 @@
 -- name: insert_missing_positions
 -- In key order against deadlocks; -1 until the tenant has a position.
-insert into stepwell.standing (group_id, queue, last)
-select asked.group_id, asked.queue, -1
-from unnest($1::int[], $2::text[]) as asked (group_id, queue)
-order by asked.group_id, asked.queue
-on conflict (group_id, queue) do nothing
+insert into stepwell.tenant_position (tenant_no, queue, last)
+select asked.tenant_no, asked.queue, -1
+from unnest($1::int[], $2::text[]) as asked (tenant_no, queue)
+order by asked.tenant_no, asked.queue
+on conflict (tenant_no, queue) do nothing
 
 -- name: lock_positions
 -- Locked in order.
-select {standing}
-from unnest($1::int[], $2::text[]) as asked (group_id, queue)
-join stepwell.standing on standing.group_id = asked.group_id and standing.queue = asked.queue
-order by standing.group_id, standing.queue
-for update of standing
+select {tenant_position}
+from unnest($1::int[], $2::text[]) as asked (tenant_no, queue)
+join stepwell.tenant_position
+    on tenant_position.tenant_no = asked.tenant_no and tenant_position.queue = asked.queue
+order by tenant_position.tenant_no, tenant_position.queue
+for update of tenant_position
 
 -- name: read_positions
-select {standing}
-from unnest($1::int[], $2::text[]) as asked (group_id, queue)
-join stepwell.standing on standing.group_id = asked.group_id and standing.queue = asked.queue
+select {tenant_position}
+from unnest($1::int[], $2::text[]) as asked (tenant_no, queue)
+join stepwell.tenant_position
+    on tenant_position.tenant_no = asked.tenant_no and tenant_position.queue = asked.queue
 
 -- name: update_positions
-update stepwell.standing set {standing_set}
-from unnest({standing_change_arrays}) as c ({standing_change_names})
-where standing.group_id = c.group_id and standing.queue = c.queue
+update stepwell.tenant_position set {tenant_position_set}
+from unnest({tenant_position_change_arrays}) as c ({tenant_position_change_names})
+where tenant_position.tenant_no = c.tenant_no and tenant_position.queue = c.queue
 
 -- name: read_frontiers
 select queue, max(position) from stepwell.frontier where queue = any($1) group by queue
@@ -33,17 +35,17 @@ select queue, max(position) from stepwell.frontier where queue = any($1) group b
 -- workers serve and the tenants are locked before, so it is as fresh as those locks; positions are
 -- locked here, in order.
 with locked as materialized (
-    select standing.group_id, standing.queue, standing.last
-    from unnest($1::int[], $2::text[]) as asked (group_id, queue)
-    join stepwell.standing
-        on standing.group_id = asked.group_id and standing.queue = asked.queue
-    order by standing.group_id, standing.queue
-    for update of standing
+    select tenant_position.tenant_no, tenant_position.queue, tenant_position.last
+    from unnest($1::int[], $2::text[]) as asked (tenant_no, queue)
+    join stepwell.tenant_position
+        on tenant_position.tenant_no = asked.tenant_no and tenant_position.queue = asked.queue
+    order by tenant_position.tenant_no, tenant_position.queue
+    for update of tenant_position
 )
-select distinct 1 as kind, definition as number, queue as name, null::bigint as value
+select distinct 1 as kind, service as number, queue as name, null::bigint as value
 from stepwell.serve
 union all
-select 2, group_id, queue, last from locked
+select 2, tenant_no, queue, last from locked
 union all
 select 3, null, queue, max(position) from stepwell.frontier
 where queue = any($2) group by queue
@@ -58,7 +60,7 @@ select nextval('stepwell.arrival') from generate_series(1, $1::int)
 -- The last round of a queue's watermark, the frontier now, and the transactions that are enqueuing
 -- now. Locks are listed later than the snapshot is taken. Whoever enqueues takes its lock before it
 -- reads the frontier, so whoever read less than this is listed, or has ended.
-select last.round, last.order_key, last.frontier, last.joining,
+select last.round, last.order_key, last.frontier, last.enqueuing,
     (select max(position) from stepwell.frontier where queue = $1),
     array(
         select virtualtransaction from pg_locks
@@ -68,19 +70,20 @@ select last.round, last.order_key, last.frontier, last.joining,
                 = hashtextextended('stepwell service ' || $2, 0))
 from (select) as once
 left join lateral (
-    select round, order_key, frontier, joining from stepwell.passed where queue = $1
+    select round, order_key, frontier, enqueuing from stepwell.watermark where queue = $1
     order by round desc limit 1) as last on true
 
 -- name: write_watermark
 -- A round is written once; whoever comes second writes nothing. Rows are never changed, so that
 -- the newest is found at once however many the server has to keep.
 with older as (
-    delete from stepwell.passed where queue = $1 and round < $2
+    delete from stepwell.watermark where queue = $1 and round < $2
 )
-insert into stepwell.passed (queue, round, order_key, frontier, joining)
+insert into stepwell.watermark (queue, round, order_key, frontier, enqueuing)
 values ($1, $2, $3, $4, $5)
 on conflict (queue, round) do nothing
 
 -- name: ready_before_watermark
-select ready.run, ready.node from stepwell.ready join stepwell.passed on passed.queue = ready.queue
-where ready.order_key < passed.order_key
+select ready.run, ready.node
+from stepwell.ready join stepwell.watermark on watermark.queue = ready.queue
+where ready.order_key < watermark.order_key

@@ -5,30 +5,30 @@
 -- the watermark on; ready_suspect, for without it a claim would read the whole queue for one.
 with watermark as materialized (
     select coalesce((
-        select order_key from stepwell.passed where queue = $1
+        select order_key from stepwell.watermark where queue = $1
         order by round desc limit 1), 0) as order_key
 ), first as materialized (
-    select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.definition, r.group_id,
+    select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.service, r.tenant_no,
         t.attempt, t.failures, t.queued_at, r.ctid as ready_at, t.ctid as task_at
     from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
     where r.queue = $1 and r.order_key >= (select order_key from watermark)
-        and r.definition = any($2) and r.losses < $3
+        and r.service = any($2) and r.losses < $3
         and t.state = {task.QUEUED} and t.due_at is null
     order by r.order_key, r.number
     limit $4
     for update of r, t skip locked
 ), suspect as materialized (
-    select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.definition, r.group_id,
+    select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.service, r.tenant_no,
         t.attempt, t.failures, t.queued_at, r.ctid as ready_at, t.ctid as task_at
     from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
     where r.queue = $1 and r.order_key >= (select order_key from watermark)
-        and r.definition = any($2) and r.losses > 0 and r.losses >= $3
+        and r.service = any($2) and r.losses > 0 and r.losses >= $3
         and t.state = {task.QUEUED} and t.due_at is null
     order by r.order_key, r.number
     limit $5
     for update of r, t skip locked
 )
-select position, losses, run, node, definition, group_id, attempt, failures, queued_at,
+select position, losses, run, node, service, tenant_no, attempt, failures, queued_at,
     ready_at::text, task_at::text
 from (select * from first union all select * from suspect) as both_kinds
 order by order_key, number
@@ -94,7 +94,7 @@ returning {queued_names}
 delete from stepwell.ready where (run, node) in (
     select r.run, r.node from stepwell.ready r
     where not exists (
-        select 1 from stepwell.serve s where s.queue = r.queue and s.definition = r.definition)
+        select 1 from stepwell.serve s where s.queue = r.queue and s.service = r.service)
     for update skip locked)
 returning {queued_names}
 
@@ -105,26 +105,26 @@ order by order_key, number limit 1
 
 -- name: greatest_positions
 -- Read after the withdrawal. Index: ready_position.
-select asked.group_id, asked.queue, (
+select asked.tenant_no, asked.queue, (
     select max(r.position) from stepwell.ready r
-    where r.group_id = asked.group_id and r.queue = asked.queue)
-from unnest($1::int[], $2::text[]) as asked (group_id, queue)
+    where r.tenant_no = asked.tenant_no and r.queue = asked.queue)
+from unnest($1::int[], $2::text[]) as asked (tenant_no, queue)
 
 -- name: youngest_ready
 -- The tenant is locked; rows a claim holds are left alone. Index: ready_position.
-select run, node from stepwell.ready where group_id = $1
+select run, node from stepwell.ready where tenant_no = $1
 order by number desc limit $2 for update skip locked
 
 -- name: unpark
 -- Parked tasks that somebody serves by now. Rows another session holds are left for the next time;
 -- none is ever updated, so they are where they were found. Index: primary key of parked, for each
--- queue and definition that is served.
+-- queue and service that is served.
 delete from stepwell.parked where ctid = any(array(
     select p.at
-    from (select distinct queue, definition from stepwell.serve) s
+    from (select distinct queue, service from stepwell.serve) s
     cross join lateral (
         select parked.ctid as at from stepwell.parked
-        where parked.queue = s.queue and parked.definition = s.definition
+        where parked.queue = s.queue and parked.service = s.service
         for update skip locked) p))
 returning {queued_names}
 
@@ -151,8 +151,8 @@ delete from stepwell.throttled where ctid = any(array(
 -- name: pop_throttled
 -- The oldest throttled tasks of a tenant, which is locked.
 delete from stepwell.throttled
-where group_id = $1 and number in (
-    select number from stepwell.throttled where group_id = $1 order by number limit $2)
+where tenant_no = $1 and number in (
+    select number from stepwell.throttled where tenant_no = $1 order by number limit $2)
 returning {queued_names}
 
 -- name: delete_admitted
@@ -163,20 +163,20 @@ delete from stepwell.admitted where ctid = any(array(
         select admitted.ctid as at from stepwell.admitted
         where admitted.run = gone.run and admitted.node = gone.node
         offset 0) as found))
-returning group_id
+returning tenant_no
 
 -- name: delete_admitted_of_tenant
-delete from stepwell.admitted where group_id = $1
+delete from stepwell.admitted where tenant_no = $1
 
 -- name: count_admitted
 -- Counted after the tenants were locked. Index: admitted_tenant.
-select group_id, count(*) from stepwell.admitted where group_id = any($1) group by group_id
+select tenant_no, count(*) from stepwell.admitted where tenant_no = any($1) group by tenant_no
 
 -- name: admit_existing
 -- An admission for every task of a tenant that is ready or running. The tenant is locked. Index:
 -- ready_position, primary key of task; all claims, which are few.
-insert into stepwell.admitted (group_id, number, run, node)
-select $1, r.number, r.run, r.node from stepwell.ready r where r.group_id = $1
+insert into stepwell.admitted (tenant_no, number, run, node)
+select $1, r.number, r.run, r.node from stepwell.ready r where r.tenant_no = $1
 union all
 select $1, 0, t.run, t.node
 from stepwell.claim c
@@ -186,8 +186,8 @@ cross join lateral (
     where task.run = held.run and task.node = held.node and task.token = c.token
     offset 0) as t
 cross join lateral (
-    select run.group_id from stepwell.run where run.key = t.run offset 0) as run
-where run.group_id = $1
+    select run.tenant_no from stepwell.run where run.key = t.run offset 0) as run
+where run.tenant_no = $1
 on conflict (run, node) do nothing
 
 -- name: read_places
@@ -198,7 +198,7 @@ union all select run, node, 'parked', queue, 0 from stepwell.parked
 -- name: read_admitted
 -- Ready or running tasks of each tenant.
 select t.name,
-    (select count(*) from stepwell.ready where group_id = t.group_id)
+    (select count(*) from stepwell.ready where tenant_no = t.tenant_no)
     + (select count(*) from stepwell.task join stepwell.run on run.key = task.run
-       where task.state = {task.RUNNING} and run.group_id = t.group_id)
+       where task.state = {task.RUNNING} and run.tenant_no = t.tenant_no)
 from stepwell.tenant t

@@ -3,23 +3,23 @@
 select {run} from stepwell.run where run.key = any($1) order by run.key for update of run
 
 -- name: read_run
-select {run}, tenant.name from stepwell.run join stepwell.tenant using (group_id)
+select {run}, tenant.name from stepwell.run join stepwell.tenant using (tenant_no)
 where run.key = $1
 
 -- name: read_runs
-select {run}, tenant.name from stepwell.run join stepwell.tenant using (group_id)
+select {run}, tenant.name from stepwell.run join stepwell.tenant using (tenant_no)
 where run.key = any($1)
 
 -- name: find_runs
 select {run}, tenant.name
 from unnest($1::text[], $2::text[]) as asked (tenant, id)
 join stepwell.tenant on tenant.name = asked.tenant
-join stepwell.run on run.group_id = tenant.group_id and run.id = asked.id
+join stepwell.run on run.tenant_no = tenant.tenant_no and run.id = asked.id
 
 -- name: list_runs
 -- Index: primary key of run, backwards; whatever is not asked for is stepped over.
 select {run}, tenant.name
-from stepwell.run join stepwell.tenant using (group_id)
+from stepwell.run join stepwell.tenant using (tenant_no)
     join stepwell.definition on definition.id = run.definition
 where run.key < $1
     and ($2::text is null or tenant.name = $2)
@@ -29,7 +29,7 @@ order by run.key desc
 limit $5
 
 -- name: dump_runs
-select {run}, tenant.name from stepwell.run join stepwell.tenant using (group_id)
+select {run}, tenant.name from stepwell.run join stepwell.tenant using (tenant_no)
 order by run.key
 
 -- name: read_ended
@@ -37,18 +37,18 @@ select key, status from stepwell.run where key = any($1) and status >= {run.COMP
 
 -- name: insert_new_runs
 -- All of them, or none: a taken id fails the transaction, which is tried again with insert_runs.
--- In the order of the unique (group_id, id), against deadlocks.
+-- In the order of the unique (tenant_no, id), against deadlocks.
 insert into stepwell.run ({run_names})
 select {run_fresh} from unnest({run_fresh_arrays}) as fresh ({run_fresh_names})
-order by group_id, id
+order by tenant_no, id
 
 -- name: insert_runs
--- A run whose id is taken is left out: unique (group_id, id) decides between two at once. In the
+-- A run whose id is taken is left out: unique (tenant_no, id) decides between two at once. In the
 -- order of that index, against deadlocks.
 insert into stepwell.run ({run_names})
 select {run_fresh} from unnest({run_fresh_arrays}) as fresh ({run_fresh_names})
-order by group_id, id
-on conflict (group_id, id) do nothing
+order by tenant_no, id
+on conflict (tenant_no, id) do nothing
 returning key
 
 -- name: update_runs

@@ -4,17 +4,17 @@ lock table stepwell.tenant in share row exclusive mode
 
 -- name: count_tenants
 -- Tenants are numbered without gaps. Read after the table was locked. Index: primary key.
-select coalesce(max(group_id) + 1, 0)::bigint from stepwell.tenant
+select coalesce(max(tenant_no) + 1, 0)::bigint from stepwell.tenant
 
 -- name: insert_tenants
-insert into stepwell.tenant (group_id, name) select * from unnest($1::int[], $2::text[])
+insert into stepwell.tenant (tenant_no, name) select * from unnest($1::int[], $2::text[])
 
 -- name: read_tenants
 -- Whoever acts on the settings locks the tenants afterwards.
 select {tenant_settings}
 from stepwell.tenant t cross join stepwell.tenant_default d
-where t.group_id = any($1)
-order by t.group_id
+where t.tenant_no = any($1)
+order by t.tenant_no
 
 -- name: read_tenants_by_name
 select {tenant_settings}
@@ -25,24 +25,24 @@ where t.name = any($1)
 -- Key share holds off a change of settings until the end of the transaction.
 select {tenant_settings}
 from stepwell.tenant t cross join stepwell.tenant_default d
-where t.group_id = any($1)
-order by t.group_id
+where t.tenant_no = any($1)
+order by t.tenant_no
 for key share of t
 
 -- name: lock_limited_tenants
 -- Locked in order of their numbers, so that their admissions can be counted; no key update lets
 -- new runs of the tenant be stored meanwhile.
-select group_id from stepwell.tenant where group_id = any($1) order by group_id for no key update
+select tenant_no from stepwell.tenant where tenant_no = any($1) order by tenant_no for no key update
 
 -- name: lock_tenants
 -- Waits for everybody who counts by the old settings; locked in order of their numbers.
-select group_id from stepwell.tenant where group_id = any($1) order by group_id for update
+select tenant_no from stepwell.tenant where tenant_no = any($1) order by tenant_no for update
 
 -- name: all_tenants
-select group_id from stepwell.tenant order by group_id
+select tenant_no from stepwell.tenant order by tenant_no
 
 -- name: set_tenant
-update stepwell.tenant set has_own = true, weight = $2, tasks_max = $3 where group_id = $1
+update stepwell.tenant set has_own = true, weight = $2, tasks_max = $3 where tenant_no = $1
 
 -- name: set_default_tenant
 update stepwell.tenant_default set weight = $1, tasks_max = $2
@@ -50,7 +50,7 @@ update stepwell.tenant_default set weight = $1, tasks_max = $2
 -- name: view_tenant
 -- Index: those by tenant of ready, throttled and parked; all claims, which are few.
 select {tenant_settings},
-    (select count(*) from stepwell.ready where group_id = t.group_id),
+    (select count(*) from stepwell.ready where tenant_no = t.tenant_no),
     (select count(*) from stepwell.claim
      cross join lateral unnest(claim.runs, claim.nodes) as held (run, node)
      cross join lateral (
@@ -58,9 +58,9 @@ select {tenant_settings},
         where task.run = held.run and task.node = held.node and task.token = claim.token
         offset 0) as task
      cross join lateral (
-        select run.group_id from stepwell.run where run.key = task.run offset 0) as run
-     where run.group_id = t.group_id),
-    (select count(*) from stepwell.throttled where group_id = t.group_id),
-    (select count(*) from stepwell.parked where group_id = t.group_id)
+        select run.tenant_no from stepwell.run where run.key = task.run offset 0) as run
+     where run.tenant_no = t.tenant_no),
+    (select count(*) from stepwell.throttled where tenant_no = t.tenant_no),
+    (select count(*) from stepwell.parked where tenant_no = t.tenant_no)
 from stepwell.tenant t cross join stepwell.tenant_default d
 where t.name = $1

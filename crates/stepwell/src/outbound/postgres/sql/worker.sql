@@ -15,15 +15,15 @@ on conflict (id) do update set queues = excluded.queues, lease_micros = excluded
 returning no
 
 -- name: insert_serve
-insert into stepwell.serve (worker, queue, definition)
-select $1, queue, definition from unnest($2::text[]) queue, unnest($3::int[]) definition
+insert into stepwell.serve (worker, queue, service)
+select $1, queue, service from unnest($2::text[]) queue, unnest($3::int[]) service
 on conflict do nothing
 
 -- name: delete_serve
 delete from stepwell.serve where worker = any($1)
 
 -- name: read_served
-select distinct queue, definition from stepwell.serve
+select distinct queue, service from stepwell.serve
 
 -- name: renew_lease
 update stepwell.worker set seen_at = $2 where id = $1 and state = {worker.ALIVE} returning no
@@ -69,7 +69,7 @@ from stepwell.worker
 where id = $1 and state = {worker.ALIVE} and not exists (
     select from unnest(worker.queues) as served (queue)
     left join lateral (
-        select order_key from stepwell.passed where passed.queue = served.queue
+        select order_key from stepwell.watermark where watermark.queue = served.queue
         order by round desc limit 1) as watermark on true
     -- By the first of each queue: whatever the planner thinks of their size, it takes the index.
     where (

@@ -11,6 +11,7 @@ use crate::ports::StoredDefinition;
 
 const SQL: &str = include_str!("../sql/definition.sql");
 const INSERT_DEFINITION: &str = named(SQL, "insert_definition");
+const INSERT_STEP: &str = named(SQL, "insert_step");
 const READ_DEFINITION: &str = named(SQL, "read_definition");
 const READ_DEFINITIONS: &str = named(SQL, "read_definitions");
 const READ_REVISIONS: &str = named(SQL, "read_revisions");
@@ -38,7 +39,7 @@ fn read(row: &Row<'_>) -> Rows<StoredDefinition> {
     })
 }
 
-/// Stores a new structure and gives its number.
+/// Stores a new structure with the names of its steps, and gives its number.
 pub(crate) fn insert(
     file: File<'_, '_>,
     version: u32,
@@ -47,7 +48,11 @@ pub(crate) fn insert(
     let body = json(definition)?;
     let row = params![definition.workflow, version, definition.signature.0, body];
     let id = file.first(INSERT_DEFINITION, row, |row| Cells::of(row).count(0))?;
-    Ok(DefinitionId(id.unwrap_or_default()))
+    let id = DefinitionId(id.unwrap_or_default());
+    for (node, name) in definition.named_nodes() {
+        file.run(INSERT_STEP, params![id.0, node.0, name])?;
+    }
+    Ok(id)
 }
 
 /// Writes another version or other policies.

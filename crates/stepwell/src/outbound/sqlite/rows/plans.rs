@@ -20,7 +20,7 @@ const HOT: &[&str] = &[
     "parked",
     "timer",
     "tenant",
-    "standing",
+    "tenant_position",
 ];
 
 /// Statements that are meant to read a whole hot table.

@@ -32,10 +32,10 @@ const YOUNGEST_READY: &str = named(SQL, "youngest_ready");
 
 /// Throttled and parked tasks have the same columns.
 const WAITING: &[Column] = &[
-    Column::kept("group_id", "integer"),
+    Column::kept("tenant_no", "integer"),
     Column::kept("number", "integer"),
     Column::kept("queue", "text"),
-    Column::kept("definition", "integer"),
+    Column::kept("service", "integer"),
     Column::kept("losses", "integer"),
     Column::kept("run", "integer"),
     Column::kept("node", "integer"),
@@ -91,9 +91,9 @@ fn read_waiting(row: &Row<'_>) -> Rows<WaitingTask> {
         run: row.run_key(WAITING.len())?,
         run_no: row.get(const { at("run") })?,
         node: row.node(const { at("node") })?,
-        tenant_no: TenantNo(row.count(const { at("group_id") })?),
+        tenant_no: TenantNo(row.count(const { at("tenant_no") })?),
         queue: row.name(const { at("queue") })?,
-        service: ServiceId(row.count(const { at("definition") })?),
+        service: ServiceId(row.count(const { at("service") })?),
         losses: row.count(const { at("losses") })?,
     })
 }

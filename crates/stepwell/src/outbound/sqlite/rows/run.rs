@@ -28,7 +28,7 @@ pub(super) const RUN: Table = Table {
     columns: &[
         Column::key("no", "integer"),
         Column::kept("key", "blob"),
-        Column::kept("group_id", "integer"),
+        Column::kept("tenant_no", "integer"),
         Column::kept("id", "text"),
         Column::kept("definition", "integer"),
         Column::kept("started_at", "integer"),
@@ -93,7 +93,7 @@ pub(super) fn read(row: Cells<'_, '_>) -> Rows<StoredRun> {
     Ok(StoredRun {
         row: run,
         no: row.get(const { at("no") })?,
-        tenant_no: TenantNo(row.count(const { at("group_id") })?),
+        tenant_no: TenantNo(row.count(const { at("tenant_no") })?),
         input_digest: row.get(const { at("input_digest") })?,
     })
 }

@@ -22,7 +22,7 @@ pub(super) const COUNTER: Table = Table {
         Column::changed("n_claims", "integer"),
         Column::changed("last_epoch", "integer"),
         Column::changed("now", "integer"),
-        Column::changed("n_told", "integer"),
+        Column::changed("n_wakes", "integer"),
         Column::kept("default_weight", "integer"),
         Column::kept("default_tasks_max", "integer"),
     ],
@@ -55,7 +55,7 @@ pub(crate) fn counters(file: File<'_, '_>) -> Rows<Counters> {
             n_claims: row.unsigned(const { at("n_claims") })?,
             last_epoch: row.unsigned(const { at("last_epoch") })?,
             now: row.time(const { at("now") })?,
-            n_wakes: row.unsigned(const { at("n_told") })?,
+            n_wakes: row.unsigned(const { at("n_wakes") })?,
             defaults: TenantSettings { weight, tasks_max },
         })
     })?;

@@ -49,7 +49,7 @@ pub(super) const TASK: Table = Table {
         Column::changed("order_key", "integer"),
         Column::changed("number", "integer"),
         Column::changed("position", "integer"),
-        Column::changed("definition", "integer"),
+        Column::changed("service", "integer"),
     ],
 };
 
@@ -145,7 +145,7 @@ fn read_place(row: Cells<'_, '_>) -> Rows<Option<Place>> {
         order: OrderKey(row.unsigned(const { at("order_key") })?),
         number: row.unsigned(const { at("number") })?,
         position: Position(row.unsigned(const { at("position") })?),
-        service: ServiceId(row.count(const { at("definition") })?),
+        service: ServiceId(row.count(const { at("service") })?),
     }))
 }
 

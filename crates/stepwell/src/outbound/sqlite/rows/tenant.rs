@@ -21,7 +21,7 @@ const SET_TENANT: &str = named(SQL, "set_tenant");
 pub(super) const TENANT: Table = Table {
     name: "tenant",
     columns: &[
-        Column::key("group_id", "integer"),
+        Column::key("tenant_no", "integer"),
         Column::kept("name", "text"),
         Column::kept("has_own", "integer"),
         Column::kept("weight", "integer"),
@@ -58,7 +58,7 @@ fn read(row: &Row<'_>) -> Rows<TenantRow> {
     let weight = row.count(const { at("weight") })?;
     let settings = TenantSettings { weight, tasks_max: row.get(const { at("tasks_max") })? };
     Ok(TenantRow {
-        tenant_no: TenantNo(row.count(const { at("group_id") })?),
+        tenant_no: TenantNo(row.count(const { at("tenant_no") })?),
         own: has_own.then_some(settings),
         n_ready: row.count(const { at("n_ready") })?,
         n_running: row.count(const { at("n_running") })?,

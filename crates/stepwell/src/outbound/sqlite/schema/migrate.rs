@@ -8,8 +8,9 @@ use stepwell_core::time::Timestamp;
 use crate::outbound::sqlite::file::corrupt;
 use crate::ports::StoreError;
 
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_views.sql")];
+/// Each migration in the parts that are applied together. Nothing was released before the first.
+const MIGRATIONS: &[&[&str]] =
+    &[&[include_str!("migrations/0001_tables.sql"), include_str!("migrations/0001_views.sql")]];
 
 /// The version this program works on.
 pub(crate) fn version_known() -> usize {
@@ -32,7 +33,7 @@ pub(crate) fn migrate(connection: &mut Connection, now: Timestamp) -> Result<(),
         return Err(StoreError::Refused { code: Code::NewerSchema, message });
     }
     for (ix, migration) in MIGRATIONS.iter().enumerate().skip(applied) {
-        transaction.execute_batch(migration)?;
+        migration.iter().try_for_each(|part| transaction.execute_batch(part))?;
         let version = i64::try_from(ix + 1).unwrap_or(i64::MAX);
         transaction.execute(
             "insert into stepwell_migration (version, applied_at) values (?1, ?2)",

@@ -5,6 +5,9 @@ insert into definition (id, workflow, version, signature, body)
 values ((select coalesce(max(id), -1) + 1 from definition), ?1, ?2, ?3, ?4)
 returning id
 
+-- name: insert_step
+insert into step (definition, node, name) values (?1, ?2, ?3)
+
 -- name: update_definition
 update definition set {definition_updates}, revision = revision + 1 where id = ?1
 

@@ -2,7 +2,7 @@
 
 -- name: read_leader
 -- With the lock of its process, if it is a worker as well.
-select leader.worker, leader.epoch, leader.until, worker.seat
+select leader.worker, leader.epoch, leader.until, worker.process_lock
 from leader left join worker on worker.id = leader.worker
 where one = 1
 

@@ -6,7 +6,7 @@
 select {candidate_names}, run.key
 from task cross join run on run.no = task.run
 where queue = ?1
-    and task.definition in (select definition from serve where worker = ?2)
+    and task.service in (select service from serve where worker = ?2)
     and losses >= ?3 and losses < ?4
 order by order_key, number
 limit ?5
@@ -16,7 +16,7 @@ limit ?5
 select {candidate_names}, run.key
 from task indexed by task_lost cross join run on run.no = task.run
 where queue = ?1 and losses > 0
-    and task.definition in (select definition from serve where worker = ?2)
+    and task.service in (select service from serve where worker = ?2)
     and losses >= ?3
 order by order_key, number
 limit ?4
@@ -37,13 +37,13 @@ order by order_key desc, number desc
 -- It reads all ready tasks, but only when a worker comes or goes.
 select run.key, node from task join run on run.no = task.run
 where queue is not null and not exists (
-    select 1 from serve where serve.queue = task.queue and serve.definition = task.definition)
+    select 1 from serve where serve.queue = task.queue and serve.service = task.service)
 order by number
 
 -- name: youngest_ready
 -- It reads all ready tasks, but only when a limit is lowered.
 select run.key, task.node from task join run on run.no = task.run
-where task.queue is not null and run.group_id = ?1
+where task.queue is not null and run.tenant_no = ?1
 order by task.number desc
 limit ?2
 
@@ -52,35 +52,35 @@ insert into throttled ({throttled_names}) values ({throttled_values})
 
 -- name: next_throttled
 delete from throttled
-where group_id = ?1 and number = (select min(number) from throttled where group_id = ?1)
+where tenant_no = ?1 and number = (select min(number) from throttled where tenant_no = ?1)
 returning {throttled_names}, (select key from run where run.no = throttled.run)
 
 -- name: delete_throttled
 delete from throttled where run = ?1 and node = ?2
 
 -- name: count_throttled
-select count(*) from throttled where group_id = ?1
+select count(*) from throttled where tenant_no = ?1
 
 -- name: insert_parked
 insert into parked ({parked_names}) values ({parked_values})
 
 -- name: unpark
 delete from parked
-where (queue, definition) in (select queue, definition from serve)
+where (queue, service) in (select queue, service from serve)
 returning {parked_names}, (select key from run where run.no = parked.run)
 
 -- name: delete_parked
 delete from parked where run = ?1 and node = ?2
 
 -- name: count_parked
-select count(*) from parked where group_id = ?1
+select count(*) from parked where tenant_no = ?1
 
 -- name: read_position
-select last from standing where group_id = ?1 and queue = ?2
+select last from tenant_position where tenant_no = ?1 and queue = ?2
 
 -- name: set_position
-insert into standing (group_id, queue, last) values (?1, ?2, ?3)
-on conflict (group_id, queue) do update set last = excluded.last
+insert into tenant_position (tenant_no, queue, last) values (?1, ?2, ?3)
+on conflict (tenant_no, queue) do update set last = excluded.last
 
 -- name: read_frontier
 select position from frontier where queue = ?1

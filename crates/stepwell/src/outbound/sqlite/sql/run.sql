@@ -12,15 +12,15 @@ update run set n_open = ?2, next_event = ?3 where no = ?1
 update run set {run_updates} where no = ?1
 
 -- name: read_run
-select {run}, tenant.name from run join tenant using (group_id) where key = ?1
+select {run}, tenant.name from run join tenant using (tenant_no) where key = ?1
 
 -- name: find_run
-select {run}, tenant.name from tenant join run using (group_id)
+select {run}, tenant.name from tenant join run using (tenant_no)
 where tenant.name = ?1 and run.id = ?2
 
 -- name: list_runs
 select {run}, tenant.name
-from run join tenant using (group_id) join definition on definition.id = run.definition
+from run join tenant using (tenant_no) join definition on definition.id = run.definition
 where key < ?1
     and (?2 is null or tenant.name = ?2)
     and (?3 is null or definition.workflow = ?3)
@@ -35,4 +35,4 @@ select status from run where key = ?1 and status >= {run.COMPLETED}
 select {given_names} from run where key = ?1
 
 -- name: dump_runs
-select {run}, tenant.name from run join tenant using (group_id) order by key
+select {run}, tenant.name from run join tenant using (tenant_no) order by key

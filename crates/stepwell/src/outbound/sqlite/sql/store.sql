@@ -14,4 +14,4 @@ update counter set {counter_updates} where one = 1
 update counter set default_weight = ?1, default_tasks_max = ?2 where one = 1
 
 -- name: read_n_wakes
-select n_told from counter where one = 1
+select n_wakes from counter where one = 1

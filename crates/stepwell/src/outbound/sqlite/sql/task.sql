@@ -14,7 +14,7 @@ update task set n_unmet = ?3, n_skipped = ?4 where run = ?1 and node = ?2
 
 -- name: claim_task
 update task set state = {task.RUNNING}, attempt = ?3, started_at = ?4, worker = ?5, token = ?6,
-    queue = null, order_key = null, number = null, position = null, definition = null
+    queue = null, order_key = null, number = null, position = null, service = null
 where run = ?1 and node = ?2
 
 -- name: move_task
@@ -44,7 +44,7 @@ order by node
 -- name: read_ready
 -- A task that nobody holds, so that its columns end without a worker, behind those of its run.
 select {run}, tenant.name, {task}
-from run join tenant using (group_id) join task on task.run = run.no
+from run join tenant using (tenant_no) join task on task.run = run.no
 where run.key = ?1 and task.node = ?2 and task.state <> {task.RUNNING}
 
 -- name: read_claims

@@ -1,23 +1,23 @@
 -- Tenants.
 
 -- name: insert_tenant
-insert into tenant (group_id, name) values (?1, ?2)
+insert into tenant (tenant_no, name) values (?1, ?2)
 
 -- name: count_tenants
 -- Numbers are given without a gap, so the greatest one tells.
-select coalesce(max(group_id) + 1, 0) from tenant
+select coalesce(max(tenant_no) + 1, 0) from tenant
 
 -- name: find_tenant
 select {tenant} from tenant where name = ?1
 
 -- name: read_tenant
-select {tenant} from tenant where group_id = ?1
+select {tenant} from tenant where tenant_no = ?1
 
 -- name: read_tenants
-select {tenant} from tenant order by group_id
+select {tenant} from tenant order by tenant_no
 
 -- name: set_tenant
-update tenant set has_own = 1, weight = ?2, tasks_max = ?3 where group_id = ?1
+update tenant set has_own = 1, weight = ?2, tasks_max = ?3 where tenant_no = ?1
 
 -- name: set_admitted
-update tenant set n_ready = ?2, n_running = ?3 where group_id = ?1
+update tenant set n_ready = ?2, n_running = ?3 where tenant_no = ?1

@@ -1,9 +1,9 @@
 -- Workers, their queues and what they serve.
 
 -- name: upsert_worker
-insert into worker (id, lease_micros, seen_at, state, seat) values (?1, ?2, ?3, {worker.ALIVE}, ?4)
+insert into worker (id, lease_micros, seen_at, state, process_lock) values (?1, ?2, ?3, {worker.ALIVE}, ?4)
 on conflict (id) do update set lease_micros = excluded.lease_micros, seen_at = excluded.seen_at,
-    state = {worker.ALIVE}, next_turn = 0, seat = excluded.seat
+    state = {worker.ALIVE}, next_turn = 0, process_lock = excluded.process_lock
 returning no
 
 -- name: beat
@@ -25,7 +25,7 @@ select no from worker where id = ?1
 select no, id from worker where state < {worker.DEAD}
 
 -- name: read_lives
-select no, state = {worker.GONE}, seen_at, lease_micros, seat from worker
+select no, state = {worker.GONE}, seen_at, lease_micros, process_lock from worker
 where state < {worker.DEAD}
 order by no
 
@@ -42,13 +42,13 @@ select queue from worker_queue where worker = ?1 order by turn
 delete from worker_queue where worker = ?1
 
 -- name: insert_service
-insert or ignore into serve (worker, queue, definition) values (?1, ?2, ?3)
+insert or ignore into serve (worker, queue, service) values (?1, ?2, ?3)
 
 -- name: read_services
-select distinct definition from serve where worker = ?1
+select distinct service from serve where worker = ?1
 
 -- name: is_served
-select 1 from serve where queue = ?1 and definition = ?2 limit 1
+select 1 from serve where queue = ?1 and service = ?2 limit 1
 
 -- name: delete_services
 delete from serve where worker = ?1

@@ -1,21 +1,21 @@
--- 0002_views: what people read instead of tables; names and columns of views stay.
--- Safe: runs inside one exclusive transaction; a crash leaves no view behind.
--- Index: a query that names a run by its tenant and id reads its rows only.
+-- What people read instead of tables; names and columns of views stay. A query that names a run
+-- by its tenant and id reads the rows of that run only.
 
 -- Every structure of every workflow.
 create view workflows as
 select definition.workflow, definition.version, definition.id as definition,
-    definition.body -> '$.graph.names' as steps,
+    (select json_group_array(step.name) from (
+        select name from step where step.definition = definition.id and step.node < 2000000000
+        order by step.node) as step) as steps,
     definition.body ->> '$.policy.on_failure' as on_failure,
     definition.body ->> '$.policy.fail_fast' as fail_fast,
     (select count(*) from run
-     where run.definition = definition.id and run.status < 2) as n_open_runs
+     where run.definition = definition.id and run.ended_at is null) as n_open_runs
 from definition;
 
 create view runs as
 select tenant.name as tenant, run.id as run, definition.workflow, definition.version,
-    case run.status when 0 then 'RUNNING' when 1 then 'ENDING' when 2 then 'COMPLETED'
-        when 3 then 'FAILED' when 4 then 'CANCELLED' end as status,
+    run_status.name as status,
     run.n_open, run.n_failed, run.n_cancelled, run.cancelled,
     run.failure ->> '$.step' as failed_step,
     run.failure ->> '$.failure.kind' as failure_kind,
@@ -25,55 +25,54 @@ select tenant.name as tenant, run.id as run, definition.workflow, definition.ver
     (run.ended_at - run.started_at) / 1e6 as took_secs,
     hex(run.key) as key
 from run
-join tenant using (group_id)
-join definition on definition.id = run.definition;
+join tenant using (tenant_no)
+join definition on definition.id = run.definition
+join run_status on run_status.number = run.status;
 
 -- A task with what it waits for.
 create view tasks as
 select tenant.name as tenant, run.id as run, definition.workflow,
-    case task.node when 2000000000 then 'on_failure'
-        else definition.body ->> ('$.graph.names[' || task.node || ']') end as step,
-    case task.state when 0 then 'PENDING' when 1 then 'QUEUED' when 2 then 'RUNNING'
-        when 3 then 'SLEEPING' when 4 then 'WAITING' when 5 then 'COMPLETED' when 6 then 'FAILED'
-        when 7 then 'CANCELLED' when 8 then 'SKIPPED' end as state,
+    step.name as step,
+    task_state.name as state,
     case
-        when task.state = 0 then 'parents: ' || task.n_unmet || ' not resolved'
-        when task.state = 1 and task.due_at is not null then 'retry: due at '
+        when task_state.name = 'PENDING' then 'parents: ' || task.n_unmet || ' not resolved'
+        when task_state.name = 'QUEUED' and task.due_at is not null then 'retry: due at '
             || strftime('%Y-%m-%dT%H:%M:%SZ', task.due_at / 1e6, 'unixepoch')
         when task.queue is not null then 'ready: in queue ' || task.queue
         when throttled.queue is not null then 'throttled: its tenant is at its limit of '
             || coalesce(case when tenant.has_own then tenant.tasks_max else
                 (select default_tasks_max from counter) end, 'none')
         when parked.queue is not null then 'parked: nobody serves it in queue ' || parked.queue
-        when task.state = 3 then 'sleep: until '
+        when task_state.name = 'SLEEPING' then 'sleep: until '
             || strftime('%Y-%m-%dT%H:%M:%SZ', task.due_at / 1e6, 'unixepoch')
     end as waits_for,
     task.attempt, task.failures, task.losses,
-    case when task.state < 5 then
+    case when task.ended_at is null then
         strftime('%Y-%m-%dT%H:%M:%fZ', task.queued_at / 1e6, 'unixepoch') end as queued_at,
-    case when task.state < 5 then
+    case when task.ended_at is null then
         strftime('%Y-%m-%dT%H:%M:%fZ', task.started_at / 1e6, 'unixepoch') end as started_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', task.due_at / 1e6, 'unixepoch') as due_at,
     worker.id as worker, task.node, hex(run.key) as key
 from task
 join run on run.no = task.run
-join tenant using (group_id)
+join tenant using (tenant_no)
 join definition on definition.id = run.definition
-left join worker on worker.no = task.worker and task.state = 2
+join task_state on task_state.number = task.state
+left join step on step.definition = run.definition and step.node = task.node
+left join worker on worker.no = task.worker and task.ended_at is null
 left join throttled on throttled.run = task.run and throttled.node = task.node
 left join parked on parked.run = task.run and parked.node = task.node;
 
 -- Attempts that completed are read from the rows of tasks, all others have rows of their own.
 create view attempts as
 with named as not materialized (
-    select run.no, run.key, tenant.name as tenant, run.id, definition.workflow, definition.body
+    select run.no, run.key, tenant.name as tenant, run.id, definition.workflow, run.definition
     from run
-    join tenant using (group_id)
+    join tenant using (tenant_no)
     join definition on definition.id = run.definition
 ), every as (
     select named.*, attempt.node, attempt.attempt,
-        case attempt.state when 0 then 'COMPLETED' when 1 then 'FAILED' when 2 then 'TIMED_OUT'
-            when 3 then 'CANCELLED' when 4 then 'LOST' when 5 then 'RELEASED' end as state,
+        (select name from attempt_state where number = attempt.state) as state,
         attempt.worker, attempt.queued_at, attempt.started_at, attempt.ended_at,
         attempt.failure, attempt.retry, attempt.notes
     from named join attempt on attempt.run = named.no
@@ -83,8 +82,8 @@ with named as not materialized (
     from named join task on task.run = named.no and task.ended_at is not null
 )
 select tenant, id as run, workflow,
-    case node when 2000000000 then 'on_failure'
-        else body ->> ('$.graph.names[' || node || ']') end as step,
+    (select step.name from step
+     where step.definition = every.definition and step.node = every.node) as step,
     attempt,
     state, (select worker.id from worker where worker.no = every.worker) as worker,
     strftime('%Y-%m-%dT%H:%M:%fZ', queued_at / 1e6, 'unixepoch') as queued_at,
@@ -100,10 +99,10 @@ from every;
 -- The numbered log of runs. Regular events are read from attempts and from the run itself.
 create view events as
 with named as not materialized (
-    select run.no, run.key, tenant.name as tenant, run.id, definition.workflow, definition.body,
+    select run.no, run.key, tenant.name as tenant, run.id, definition.workflow, run.definition,
         run.status, run.started_at, run.ended_at, run.end_event
     from run
-    join tenant using (group_id)
+    join tenant using (tenant_no)
     join definition on definition.id = run.definition
 ), log as (
     select named.*, 1 as number, started_at as at, null as node, 0 as attempt,
@@ -123,10 +122,8 @@ with named as not materialized (
     union all
     select named.*, first_event + with_queued + 1, attempt.ended_at, attempt.node,
         attempt.attempt,
-        case when attempt.state in (1, 2) and attempt.retry is not null then 'RETRYING'
-            else case attempt.state when 0 then 'COMPLETED' when 1 then 'FAILED'
-                when 2 then 'FAILED' when 3 then 'CANCELLED' when 4 then 'LEASE_LOST'
-                when 5 then 'RELEASED' end end,
+        (select case when attempt.retry is null then event else event_if_retried end
+         from attempt_state where number = attempt.state),
         attempt.failure ->> '$.message'
     from named join attempt on attempt.run = named.no
     union all
@@ -142,44 +139,47 @@ with named as not materialized (
     from named join task on task.run = named.no and task.ended_at is not null
     union all
     select named.*, end_event, named.ended_at, null, 0, 'RUN_ENDED',
-        case status when 2 then 'COMPLETED' when 3 then 'FAILED' when 4 then 'CANCELLED' end
+        (select name from run_status where number = named.status)
     from named where end_event is not null
 )
 select tenant, id as run, workflow, number,
     strftime('%Y-%m-%dT%H:%M:%fZ', at / 1e6, 'unixepoch') as at,
-    case node when 2000000000 then 'on_failure'
-        else body ->> ('$.graph.names[' || node || ']') end as step,
+    (select step.name from step
+     where step.definition = log.definition and step.node = log.node) as step,
     nullif(attempt, 0) as attempt, event, detail, node, hex(key) as key
 from log;
 
 create view timers as
-select tenant.name as tenant, run.id as run, definition.workflow,
-    case timer.node when 2000000000 then 'on_failure'
-        else definition.body ->> ('$.graph.names[' || timer.node || ']') end as step,
-    case task.state when 3 then 'sleep' else 'retry' end as timer,
+select tenant.name as tenant, run.id as run, definition.workflow, step.name as step,
+    case when run_timer.name is not null then run_timer.name
+        when task_state.name = 'SLEEPING' then 'sleep' else 'retry' end as timer,
     strftime('%Y-%m-%dT%H:%M:%fZ', timer.due_at / 1e6, 'unixepoch') as due_at,
     timer.node, hex(run.key) as key
 from timer
-join task on task.run = timer.run and task.node = timer.node
 join run on run.no = timer.run
-join tenant using (group_id)
-join definition on definition.id = run.definition;
+join tenant using (tenant_no)
+join definition on definition.id = run.definition
+left join task on task.run = timer.run and task.node = timer.node
+left join task_state on task_state.number = task.state
+left join step on step.definition = run.definition and step.node = timer.node
+left join run_timer on run_timer.node = timer.node;
 
 create view workers as
 select worker.id as worker,
-    case worker.state when 0 then 'ALIVE' when 1 then 'GONE' when 2 then 'DEAD' end as state,
+    worker_state.name as state,
     (select json_group_array(queue) from (
         select queue from worker_queue where worker_queue.worker = worker.no order by turn)
     ) as queues,
     (select json_group_array(name) from (
         select distinct definition.workflow || ' ' || definition.version as name
-        from serve join definition on definition.id = serve.definition
+        from serve join definition on definition.id = serve.service
         where serve.worker = worker.no order by 1)) as workflows,
     (select count(*) from task where task.worker = worker.no and task.state = 2) as n_running,
     worker.lease_micros / 1e6 as lease_secs,
     strftime('%Y-%m-%dT%H:%M:%fZ', worker.seen_at / 1e6, 'unixepoch') as seen_at,
     exists (select 1 from leader where leader.worker = worker.id) as leads
-from worker;
+from worker
+join worker_state on worker_state.number = worker.state;
 
 create view queues as
 select known.queue,
@@ -188,7 +188,7 @@ select known.queue,
     (select count(*) from parked where parked.queue = known.queue) as n_parked,
     (select count(distinct serve.worker) from serve
      where serve.queue = known.queue) as n_workers
-from (select queue from standing union select queue from serve
+from (select queue from tenant_position union select queue from serve
     union select queue from parked union select queue from throttled) as known;
 
 create view tenants as
@@ -198,19 +198,19 @@ select tenant.name as tenant,
         as tasks_max,
     tenant.has_own as has_own_settings, tenant.n_ready, tenant.n_running,
     (select count(*) from throttled
-     where throttled.group_id = tenant.group_id) as n_throttled,
-    (select count(*) from parked where parked.group_id = tenant.group_id) as n_parked
+     where throttled.tenant_no = tenant.tenant_no) as n_throttled,
+    (select count(*) from parked where parked.tenant_no = tenant.tenant_no) as n_parked
 from tenant cross join counter;
 
 -- What runs were given and what steps left: small payloads lie in the rows of runs and tasks.
 create view inputs as
 with given as (
     select tenant.name as tenant, run.key, run.id, input_codec as codec, input as bytes
-    from run join tenant using (group_id)
+    from run join tenant using (tenant_no)
     where run.input is not null
     union all
     select tenant.name as tenant, run.key, run.id, input.codec, input.bytes
-    from run join tenant using (group_id) join input on input.run = run.no
+    from run join tenant using (tenant_no) join input on input.run = run.no
 )
 select tenant, id as run, codec, length(bytes) as n_bytes,
     case codec when 'json' then cast(bytes as text) end as input, hex(key) as key
@@ -218,10 +218,9 @@ from given;
 
 create view outputs as
 with named as not materialized (
-    select run.no, run.key, tenant.name as tenant, run.id, definition.body
+    select run.no, run.key, tenant.name as tenant, run.id, run.definition
     from run
-    join tenant using (group_id)
-    join definition on definition.id = run.definition
+    join tenant using (tenant_no)
 ), left_behind as (
     select named.*, task.node, task.output_codec as codec, task.output as bytes
     from named join task on task.run = named.no and task.output is not null
@@ -230,8 +229,8 @@ with named as not materialized (
     from named join output on output.run = named.no
 )
 select tenant, id as run,
-    case node when 2000000000 then 'on_failure'
-        else body ->> ('$.graph.names[' || node || ']') end as step,
+    (select step.name from step
+     where step.definition = left_behind.definition and step.node = left_behind.node) as step,
     codec, length(bytes) as n_bytes,
     case codec when 'json' then cast(bytes as text) end as output, node, hex(key) as key
 from left_behind;

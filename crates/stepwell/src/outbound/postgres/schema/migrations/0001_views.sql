@@ -1,22 +1,20 @@
--- 0002_views: what people read instead of tables; names and columns of views stay.
--- Safe: runs in one transaction under the migration lock; a crash leaves no view behind.
--- Index: a query that names a run by its tenant and id, or by its key, reads its rows only.
+-- What people read instead of tables; names and columns of views stay. A query that names a run
+-- by its tenant and id, or by its key, reads the rows of that run only.
 
 -- Every structure of every workflow.
 create view stepwell.workflows as
 select definition.workflow, definition.version, definition.id as definition,
-    (select array_agg(name order by node)
-     from json_array_elements_text(definition.body::json -> 'graph' -> 'names')
-        with ordinality as step (name, node)) as steps,
+    (select array_agg(step.name order by step.node) from stepwell.step
+     where step.definition = definition.id and step.node < 2000000000) as steps,
     (definition.body::json -> 'policy' ->> 'on_failure')::boolean as on_failure,
     (definition.body::json -> 'policy' ->> 'fail_fast')::boolean as fail_fast,
     (select count(*) from stepwell.run
-     where run.definition = definition.id and run.status < 2) as n_open_runs
+     where run.definition = definition.id and run.ended_at is null) as n_open_runs
 from stepwell.definition;
 
 create view stepwell.runs as
 select tenant.name as tenant, run.id as run, definition.workflow, definition.version,
-    (array['RUNNING', 'ENDING', 'COMPLETED', 'FAILED', 'CANCELLED'])[run.status + 1] as status,
+    run_status.name as status,
     run.n_open, run.n_failed, run.n_cancelled, run.cancelled,
     run.failure::json ->> 'step' as failed_step,
     run.failure::json -> 'failure' ->> 'kind' as failure_kind,
@@ -26,26 +24,25 @@ select tenant.name as tenant, run.id as run, definition.workflow, definition.ver
     (run.ended_at - run.started_at) * interval '1 microsecond' as took,
     run.key
 from stepwell.run
-join stepwell.tenant using (group_id)
-join stepwell.definition on definition.id = run.definition;
+join stepwell.tenant using (tenant_no)
+join stepwell.definition on definition.id = run.definition
+join stepwell.run_status on run_status.number = run.status;
 
 -- A task with what it waits for.
 create view stepwell.tasks as
 select tenant.name as tenant, run.id as run, definition.workflow,
-    case task.node when 2000000000 then 'on_failure'
-        else definition.body::json -> 'graph' -> 'names' ->> task.node end as step,
-    (array['PENDING', 'QUEUED', 'RUNNING', 'SLEEPING', 'WAITING', 'COMPLETED', 'FAILED',
-        'CANCELLED', 'SKIPPED'])[task.state + 1] as state,
+    step.name as step,
+    task_state.name as state,
     case
-        when task.state = 0 then 'parents: ' || task.n_unmet || ' not resolved'
-        when task.state = 1 and task.due_at is not null then 'retry: due at '
+        when task_state.name = 'PENDING' then 'parents: ' || task.n_unmet || ' not resolved'
+        when task_state.name = 'QUEUED' and task.due_at is not null then 'retry: due at '
             || to_char(due.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
         when ready.queue is not null then 'ready: in queue ' || ready.queue
         when throttled.queue is not null then 'throttled: its tenant is at its limit of '
             || coalesce(case when tenant.has_own then tenant.tasks_max else
                 (select tasks_max from stepwell.tenant_default) end::text, 'none')
         when parked.queue is not null then 'parked: nobody serves it in queue ' || parked.queue
-        when task.state = 3 then 'sleep: until '
+        when task_state.name = 'SLEEPING' then 'sleep: until '
             || to_char(due.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
     end as waits_for,
     task.attempt, task.failures, task.losses,
@@ -55,8 +52,10 @@ select tenant.name as tenant, run.id as run, definition.workflow,
     worker.id as worker, task.node, task.run as key
 from stepwell.task
 join stepwell.run on run.key = task.run
-join stepwell.tenant using (group_id)
+join stepwell.tenant using (tenant_no)
 join stepwell.definition on definition.id = run.definition
+join stepwell.task_state on task_state.number = task.state
+left join stepwell.step on step.definition = run.definition and step.node = task.node
 left join stepwell.worker on worker.no = task.worker
 left join stepwell.ready on ready.run = task.run and ready.node = task.node
 left join stepwell.throttled on throttled.run = task.run and throttled.node = task.node
@@ -66,11 +65,9 @@ cross join lateral (
 
 create view stepwell.attempts as
 select tenant.name as tenant, run.id as run, definition.workflow,
-    case attempt.node when 2000000000 then 'on_failure'
-        else definition.body::json -> 'graph' -> 'names' ->> attempt.node end as step,
+    step.name as step,
     attempt.attempt,
-    (array['COMPLETED', 'FAILED', 'TIMED_OUT', 'CANCELLED', 'LOST', 'RELEASED'])
-        [attempt.state + 1] as state,
+    attempt_state.name as state,
     worker.id as worker,
     timestamptz 'epoch' + attempt.queued_at * interval '1 microsecond' as queued_at,
     timestamptz 'epoch' + attempt.started_at * interval '1 microsecond' as started_at,
@@ -83,19 +80,20 @@ select tenant.name as tenant, run.id as run, definition.workflow,
     attempt.notes::json as notes, attempt.node, attempt.run as key
 from stepwell.attempt
 join stepwell.run on run.key = attempt.run
-join stepwell.tenant using (group_id)
+join stepwell.tenant using (tenant_no)
 join stepwell.definition on definition.id = run.definition
+join stepwell.attempt_state on attempt_state.number = attempt.state
+left join stepwell.step on step.definition = run.definition and step.node = attempt.node
 join stepwell.worker on worker.no = attempt.worker;
 
 -- The numbered log of runs. Regular events are read from attempts and from the run itself.
 create view stepwell.events as
 select tenant.name as tenant, run.id as run, definition.workflow, log.number,
     timestamptz 'epoch' + log.at * interval '1 microsecond' as at,
-    case log.node when 2000000000 then 'on_failure'
-        else definition.body::json -> 'graph' -> 'names' ->> log.node end as step,
+    step.name as step,
     nullif(log.attempt, 0) as attempt, log.event, log.detail, log.node, run.key
 from stepwell.run
-join stepwell.tenant using (group_id)
+join stepwell.tenant using (tenant_no)
 join stepwell.definition on definition.id = run.definition
 cross join lateral (
     select 1::bigint as number, run.started_at as at, null::integer as node, 0 as attempt,
@@ -109,47 +107,50 @@ cross join lateral (
         part.detail
     from stepwell.attempt
     join stepwell.worker on worker.no = attempt.worker
+    join stepwell.attempt_state on attempt_state.number = attempt.state
     cross join lateral (values
         (0, attempt.queued_at, 'QUEUED', null),
         (attempt.with_queued::integer, attempt.started_at, 'STARTED', worker.id),
         (attempt.with_queued::integer + 1, attempt.ended_at,
-            case when attempt.state in (1, 2) and attempt.retry is not null then 'RETRYING'
-                else (array['COMPLETED', 'FAILED', 'FAILED', 'CANCELLED', 'LEASE_LOST',
-                    'RELEASED'])[attempt.state + 1] end,
+            case when attempt.retry is null then attempt_state.event
+                else attempt_state.event_if_retried end,
             attempt.failure::json ->> 'message')
     ) as part (number, at, event, detail)
     where attempt.run = run.key and (part.event <> 'QUEUED' or attempt.with_queued)
     union all
-    select run.end_event, run.ended_at, null, 0, 'RUN_ENDED',
-        (array['RUNNING', 'ENDING', 'COMPLETED', 'FAILED', 'CANCELLED'])[run.status + 1]
-    where run.end_event is not null
-) as log;
+    select run.end_event, run.ended_at, null, 0, 'RUN_ENDED', run_status.name
+    from stepwell.run_status where run_status.number = run.status and run.end_event is not null
+) as log
+left join stepwell.step on step.definition = run.definition and step.node = log.node;
 
 create view stepwell.timers as
-select tenant.name as tenant, run.id as run, definition.workflow,
-    case timer.node when 2000000000 then 'on_failure'
-        else definition.body::json -> 'graph' -> 'names' ->> timer.node end as step,
-    case task.state when 3 then 'sleep' else 'retry' end as timer,
+select tenant.name as tenant, run.id as run, definition.workflow, step.name as step,
+    case when run_timer.name is not null then run_timer.name
+        when task_state.name = 'SLEEPING' then 'sleep' else 'retry' end as timer,
     timestamptz 'epoch' + timer.due_at * interval '1 microsecond' as due_at,
     timer.node, timer.run as key
 from stepwell.timer
-join stepwell.task using (run, node)
 join stepwell.run on run.key = timer.run
-join stepwell.tenant using (group_id)
-join stepwell.definition on definition.id = run.definition;
+join stepwell.tenant using (tenant_no)
+join stepwell.definition on definition.id = run.definition
+left join stepwell.task on task.run = timer.run and task.node = timer.node
+left join stepwell.task_state on task_state.number = task.state
+left join stepwell.step on step.definition = run.definition and step.node = timer.node
+left join stepwell.run_timer on run_timer.node = timer.node;
 
 create view stepwell.workers as
-select worker.id as worker, (array['ALIVE', 'GONE', 'DEAD'])[worker.state + 1] as state,
+select worker.id as worker, worker_state.name as state,
     worker.queues,
     array(select distinct definition.workflow || ' ' || definition.version
-        from stepwell.serve join stepwell.definition on definition.id = serve.definition
+        from stepwell.serve join stepwell.definition on definition.id = serve.service
         where serve.worker = worker.no order by 1) as workflows,
     (select coalesce(sum(claim.n_open), 0) from stepwell.claim
      where claim.worker = worker.no) as n_running,
     worker.lease_micros * interval '1 microsecond' as lease,
     timestamptz 'epoch' + worker.seen_at * interval '1 microsecond' as seen_at,
     exists (select 1 from stepwell.leader where leader.worker = worker.id) as leads
-from stepwell.worker;
+from stepwell.worker
+join stepwell.worker_state on worker_state.number = worker.state;
 
 create view stepwell.queues as
 select known.queue,
@@ -159,7 +160,7 @@ select known.queue,
     (select count(*) from stepwell.parked where parked.queue = known.queue) as n_parked,
     (select count(distinct serve.worker) from stepwell.serve
      where serve.queue = known.queue) as n_workers
-from (select queue from stepwell.standing union select queue from stepwell.serve
+from (select queue from stepwell.tenant_position union select queue from stepwell.serve
     union select queue from stepwell.parked union select queue from stepwell.throttled) as known;
 
 create view stepwell.tenants as
@@ -168,17 +169,17 @@ select tenant.name as tenant,
     case when tenant.has_own then tenant.tasks_max else tenant_default.tasks_max end as tasks_max,
     tenant.has_own as has_own_settings,
     (select count(*) from stepwell.ready
-     where ready.group_id = tenant.group_id) as n_ready,
+     where ready.tenant_no = tenant.tenant_no) as n_ready,
     (select count(*) from stepwell.claim
      cross join lateral unnest(claim.runs, claim.nodes) as held (run, node)
      join stepwell.task on task.run = held.run and task.node = held.node
         and task.token = claim.token
      join stepwell.run on run.key = task.run
-     where run.group_id = tenant.group_id) as n_running,
+     where run.tenant_no = tenant.tenant_no) as n_running,
     (select count(*) from stepwell.throttled
-     where throttled.group_id = tenant.group_id) as n_throttled,
+     where throttled.tenant_no = tenant.tenant_no) as n_throttled,
     (select count(*) from stepwell.parked
-     where parked.group_id = tenant.group_id) as n_parked
+     where parked.tenant_no = tenant.tenant_no) as n_parked
 from stepwell.tenant cross join stepwell.tenant_default;
 
 -- What runs were given and what steps left. Payloads may be secret: rights are given apart.
@@ -188,16 +189,15 @@ select tenant.name as tenant, run.id as run, input.codec, length(input.bytes) as
     input.run as key
 from stepwell.input
 join stepwell.run on run.key = input.run
-join stepwell.tenant using (group_id);
+join stepwell.tenant using (tenant_no);
 
 create view stepwell.outputs as
 select tenant.name as tenant, run.id as run,
-    case output.node when 2000000000 then 'on_failure'
-        else definition.body::json -> 'graph' -> 'names' ->> output.node end as step,
+    step.name as step,
     output.codec, length(output.bytes) as n_bytes,
     case output.codec when 'json' then convert_from(output.bytes, 'UTF8') end as output,
     output.node, output.run as key
 from stepwell.output
 join stepwell.run on run.key = output.run
-join stepwell.tenant using (group_id)
-join stepwell.definition on definition.id = run.definition;
+join stepwell.tenant using (tenant_no)
+left join stepwell.step on step.definition = run.definition and step.node = output.node;

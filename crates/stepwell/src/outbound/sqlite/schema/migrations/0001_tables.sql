@@ -1,11 +1,55 @@
--- 0001_first: every table of the store.
--- Safe: runs inside one exclusive transaction; a crash leaves no table behind.
--- Index: named beside each table; tables without a rowid are clustered by their key.
+-- Every table of the store. Runs inside one exclusive transaction, so a crash leaves no table
+-- behind. Tables without a rowid are clustered by their key.
 
 create table stepwell_migration (
     version integer primary key,
     applied_at integer not null
 ) strict;
+
+-- Names of states, for views. Checks on states leave room, so that a new one needs no rebuilding
+-- of tables: which states there are is the code's matter.
+create table run_status (
+    number integer primary key,
+    name text not null unique
+) strict;
+insert into run_status (number, name) values (0, 'RUNNING'), (1, 'ENDING'), (2, 'COMPLETED'),
+    (3, 'FAILED'), (4, 'CANCELLED');
+
+create table task_state (
+    number integer primary key,
+    name text not null unique
+) strict;
+insert into task_state (number, name) values (0, 'PENDING'), (1, 'QUEUED'), (2, 'RUNNING'),
+    (3, 'SLEEPING'), (4, 'WAITING'), (5, 'COMPLETED'), (6, 'FAILED'), (7, 'CANCELLED'),
+    (8, 'SKIPPED');
+
+-- How attempts end, and the event of that: another one if the task will be tried again.
+create table attempt_state (
+    number integer primary key,
+    name text not null unique,
+    event text not null,
+    event_if_retried text not null
+) strict;
+insert into attempt_state (number, name, event, event_if_retried) values
+    (0, 'COMPLETED', 'COMPLETED', 'COMPLETED'),
+    (1, 'FAILED', 'FAILED', 'RETRYING'),
+    (2, 'TIMED_OUT', 'FAILED', 'RETRYING'),
+    (3, 'CANCELLED', 'CANCELLED', 'CANCELLED'),
+    (4, 'LOST', 'LEASE_LOST', 'LEASE_LOST'),
+    (5, 'RELEASED', 'RELEASED', 'RELEASED');
+
+create table worker_state (
+    number integer primary key,
+    name text not null unique
+) strict;
+insert into worker_state (number, name) values (0, 'ALIVE'), (1, 'GONE'), (2, 'DEAD');
+
+-- Timers of a run as a whole stand under node numbers that no task has.
+create table run_timer (
+    node integer primary key,
+    name text not null unique
+) strict;
+insert into run_timer (node, name) values (2000000001, 'deadline'), (2000000002, 'look again');
 
 -- One row: counters, the latest time written down, and what holds for tenants without settings.
 create table counter (
@@ -14,13 +58,14 @@ create table counter (
     n_claims integer not null default 0 check (n_claims >= 0),
     last_epoch integer not null default 0 check (last_epoch >= 0),
     now integer not null default 0,
-    -- how often a commit had something to tell other processes
-    n_told integer not null default 0 check (n_told >= 0),
+    -- how often a commit had a reason to wake other processes
+    n_wakes integer not null default 0 check (n_wakes >= 0),
     default_weight integer not null default 1 check (default_weight between 1 and 1000),
     default_tasks_max integer check (default_tasks_max > 0)
 ) strict;
 insert into counter (one) values (1);
 
+-- What runs are decided on, one row for each structure of a workflow.
 create table definition (
     id integer primary key,
     workflow text not null,
@@ -33,8 +78,16 @@ create table definition (
     unique (workflow, signature)
 ) strict;
 
+-- The names of steps, by the numbers that tasks have.
+create table step (
+    definition integer not null references definition (id),
+    node integer not null check (node >= 0),
+    name text not null,
+    primary key (definition, node)
+) strict, without rowid;
+
 create table tenant (
-    group_id integer primary key check (group_id >= 0 and group_id < 1048576),
+    tenant_no integer primary key check (tenant_no >= 0 and tenant_no < 1048576),
     name text not null unique,
     has_own integer not null default 0 check (has_own in (0, 1)),
     weight integer not null default 1 check (weight between 1 and 1000),
@@ -50,19 +103,19 @@ create table worker (
     seen_at integer not null,
     -- which of its queues the next claim begins with
     next_turn integer not null default 0 check (next_turn >= 0),
-    -- 0 alive, 1 gone by itself, 2 found dead
-    state integer not null check (state in (0, 1, 2)),
+    state integer not null check (state between 0 and 15),
     -- the file whose lock its process holds
-    seat text not null default ''
+    process_lock text not null default ''
 ) strict;
 create index worker_alive on worker (no) where state < 2;
 
--- What live workers serve.
+-- What live workers serve. A service is code that tasks need: that of a workflow version, under
+-- the number of its definition.
 create table serve (
     worker integer not null references worker (no),
     queue text not null,
-    definition integer not null references definition (id),
-    primary key (queue, definition, worker)
+    service integer not null,
+    primary key (queue, service, worker)
 ) strict, without rowid;
 create index serve_worker on serve (worker);
 
@@ -78,10 +131,10 @@ create table worker_queue (
 create table run (
     no integer primary key,
     key blob not null unique check (length(key) = 16),
-    group_id integer not null references tenant (group_id),
+    tenant_no integer not null references tenant (tenant_no),
     id text not null,
     definition integer not null references definition (id),
-    status integer not null check (status between 0 and 4),
+    status integer not null check (status between 0 and 15),
     n_open integer not null check (n_open >= 0),
     n_failed integer not null check (n_failed >= 0),
     n_cancelled integer not null check (n_cancelled >= 0),
@@ -100,7 +153,7 @@ create table run (
     check (end_event < next_event),
     check (status < 2 or n_open = 0),
     check ((input is null) = (input_codec is null)),
-    unique (group_id, id)
+    unique (tenant_no, id)
 ) strict;
 
 -- Inputs that are too large for the hot rows.
@@ -113,8 +166,8 @@ create table input (
 create table task (
     run integer not null references run (no),
     node integer not null check (node >= 0),
-    -- 4 is kept for tasks that wait for a signal; a list would be searched as a table, slowly
-    state integer not null check (state between 0 and 8 and state <> 4),
+    -- a list would be searched as a table, slowly
+    state integer not null check (state between 0 and 15),
     n_unmet integer not null check (n_unmet >= 0),
     n_skipped integer not null check (n_skipped >= 0),
     attempt integer not null check (attempt >= 0),
@@ -138,7 +191,7 @@ create table task (
     order_key integer check (order_key >= 0),
     number integer,
     position integer check (position >= 0),
-    definition integer references definition (id),
+    service integer,
     primary key (run, node),
     check (case when state = 2 or ended_at is not null
         then token is not null and worker is not null and started_at is not null
@@ -148,19 +201,19 @@ create table task (
     check ((output is null) = (output_codec is null) and (output is null or state = 5)),
     check ((queued_at is not null) = (state = 1 or state = 2 or ended_at is not null)),
     check (state <> 3 or due_at is not null),
-    check (due_at is null or state = 1 or state = 3),
-    check (n_unmet = 0 or state = 0 or state >= 7),
+    check (due_at is null or state = 1 or state = 3 or state = 4),
+    check (n_unmet = 0 or state = 0 or state = 7 or state = 8),
     check (case when queue is null then order_key is null and number is null
-            and position is null and definition is null
+            and position is null and service is null
         else state = 1 and due_at is null and order_key is not null and number is not null
-            and position is not null and definition is not null end)
+            and position is not null and service is not null end)
 ) strict, without rowid;
 create index task_claimed on task (worker) where state = 2;
 -- Tasks that can be claimed now, and only those, with all that a claim looks at.
-create unique index task_ready on task (queue, order_key, number, position, definition, losses)
+create unique index task_ready on task (queue, order_key, number, position, service, losses)
     where queue is not null;
 -- The few of them that were lost before; a suspect is among these.
-create index task_lost on task (queue, order_key, number, definition, losses)
+create index task_lost on task (queue, order_key, number, service, losses)
     where queue is not null and losses > 0;
 
 -- Outputs that are too large for the rows of tasks.
@@ -178,7 +231,7 @@ create table attempt (
     run integer not null,
     node integer not null,
     attempt integer not null check (attempt > 0),
-    state integer not null check (state between 0 and 5),
+    state integer not null check (state between 0 and 15),
     worker integer not null references worker (no),
     token blob not null check (length(token) = 16),
     queued_at integer not null,
@@ -205,14 +258,14 @@ create table event (
 
 -- Tasks behind their tenant's limit.
 create table throttled (
-    group_id integer not null references tenant (group_id),
+    tenant_no integer not null references tenant (tenant_no),
     number integer not null,
     queue text not null,
-    definition integer not null references definition (id),
+    service integer not null,
     losses integer not null check (losses >= 0),
     run integer not null,
     node integer not null,
-    primary key (group_id, number),
+    primary key (tenant_no, number),
     foreign key (run, node) references task (run, node)
 ) strict, without rowid;
 create unique index throttled_task on throttled (run, node);
@@ -220,34 +273,34 @@ create unique index throttled_task on throttled (run, node);
 -- Tasks that no live worker serves.
 create table parked (
     queue text not null,
-    definition integer not null references definition (id),
+    service integer not null,
     number integer not null,
-    group_id integer not null references tenant (group_id),
+    tenant_no integer not null references tenant (tenant_no),
     losses integer not null check (losses >= 0),
     run integer not null,
     node integer not null,
-    primary key (queue, definition, number),
+    primary key (queue, service, number),
     foreign key (run, node) references task (run, node)
 ) strict, without rowid;
 create unique index parked_task on parked (run, node);
-create index parked_tenant on parked (group_id);
+create index parked_tenant on parked (tenant_no);
 
+-- Timers of tasks, and of runs as a whole: those have no task to refer to.
 create table timer (
     due_at integer not null,
     number integer not null,
-    run integer not null,
-    node integer not null,
-    primary key (due_at, number),
-    foreign key (run, node) references task (run, node)
+    run integer not null references run (no),
+    node integer not null check (node >= 0),
+    primary key (due_at, number)
 ) strict, without rowid;
 create unique index timer_task on timer (run, node);
 
 -- Where a tenant stands in a queue.
-create table standing (
-    group_id integer not null references tenant (group_id),
+create table tenant_position (
+    tenant_no integer not null references tenant (tenant_no),
     queue text not null,
     last integer not null check (last >= 0),
-    primary key (group_id, queue)
+    primary key (tenant_no, queue)
 ) strict, without rowid;
 
 -- The greatest position dequeued, per queue.

@@ -1,8 +1,54 @@
--- 0001_first: every table of the store, in its own schema.
--- Safe: runs in one transaction under the migration lock; a crash leaves no table behind.
--- Index: named beside each table; hot tables keep few of them.
+-- Every table of the store, in its own schema. Runs in one transaction under the migration lock,
+-- so a crash leaves no table behind.
 
--- Room for new versions of hot rows on their own page keeps updates off the indexes.
+-- Names of states, for views. Checks on states leave room, so that a new one needs no rebuilding
+-- of tables: which states there are is the code's matter.
+create table stepwell.run_status (
+    number smallint primary key,
+    name text not null unique
+);
+insert into stepwell.run_status (number, name) values (0, 'RUNNING'), (1, 'ENDING'),
+    (2, 'COMPLETED'), (3, 'FAILED'), (4, 'CANCELLED');
+
+create table stepwell.task_state (
+    number smallint primary key,
+    name text not null unique
+);
+insert into stepwell.task_state (number, name) values (0, 'PENDING'), (1, 'QUEUED'),
+    (2, 'RUNNING'), (3, 'SLEEPING'), (4, 'WAITING'), (5, 'COMPLETED'), (6, 'FAILED'),
+    (7, 'CANCELLED'), (8, 'SKIPPED');
+
+-- How attempts end, and the event of that: another one if the task will be tried again.
+create table stepwell.attempt_state (
+    number smallint primary key,
+    name text not null unique,
+    event text not null,
+    event_if_retried text not null
+);
+insert into stepwell.attempt_state (number, name, event, event_if_retried) values
+    (0, 'COMPLETED', 'COMPLETED', 'COMPLETED'),
+    (1, 'FAILED', 'FAILED', 'RETRYING'),
+    (2, 'TIMED_OUT', 'FAILED', 'RETRYING'),
+    (3, 'CANCELLED', 'CANCELLED', 'CANCELLED'),
+    (4, 'LOST', 'LEASE_LOST', 'LEASE_LOST'),
+    (5, 'RELEASED', 'RELEASED', 'RELEASED');
+
+create table stepwell.worker_state (
+    number smallint primary key,
+    name text not null unique
+);
+insert into stepwell.worker_state (number, name) values (0, 'ALIVE'), (1, 'GONE'), (2, 'DEAD');
+
+-- Timers of a run as a whole stand under node numbers that no task has.
+create table stepwell.run_timer (
+    node integer primary key,
+    name text not null unique
+);
+insert into stepwell.run_timer (node, name) values (2000000001, 'deadline'),
+    (2000000002, 'look again');
+
+-- What runs are decided on, one row for each structure of a workflow. Room for new versions of hot
+-- rows on their own page keeps updates off the indexes.
 create table stepwell.definition (
     id integer primary key,
     workflow text collate "C" not null,
@@ -15,6 +61,14 @@ create table stepwell.definition (
     unique (workflow, signature)
 );
 
+-- The names of steps, by the numbers that tasks have.
+create table stepwell.step (
+    definition integer not null references stepwell.definition (id),
+    node integer not null check (node >= 0),
+    name text collate "C" not null,
+    primary key (definition, node)
+);
+
 -- What holds for tenants without settings of their own; one row.
 create table stepwell.tenant_default (
     one boolean primary key default true check (one),
@@ -24,7 +78,7 @@ create table stepwell.tenant_default (
 insert into stepwell.tenant_default default values;
 
 create table stepwell.tenant (
-    group_id integer primary key check (group_id >= 0 and group_id < 1048576),
+    tenant_no integer primary key check (tenant_no >= 0 and tenant_no < 1048576),
     name text collate "C" not null unique,
     has_own boolean not null default false,
     weight integer not null default 1 check (weight between 1 and 1000),
@@ -39,17 +93,17 @@ create table stepwell.worker (
     seen_at bigint not null,
     -- which of its queues the next claim begins with
     next_turn integer not null default 0 check (next_turn >= 0),
-    -- 0 alive, 1 gone by itself, 2 found dead
-    state smallint not null check (state between 0 and 2)
+    state smallint not null check (state between 0 and 15)
 ) with (fillfactor = 50);
 create index worker_alive on stepwell.worker (no) where state < 2;
 
--- What live workers serve.
+-- What live workers serve. A service is code that tasks need: that of a workflow version, under
+-- the number of its definition.
 create table stepwell.serve (
     queue text collate "C" not null,
-    definition integer not null references stepwell.definition (id),
+    service integer not null,
     worker bigint not null references stepwell.worker (no),
-    primary key (queue, definition, worker)
+    primary key (queue, service, worker)
 );
 create index serve_worker on stepwell.serve (worker);
 
@@ -58,7 +112,7 @@ create index serve_worker on stepwell.serve (worker);
 -- that has locked it.
 create table stepwell.run (
     key uuid primary key,
-    group_id integer not null,
+    tenant_no integer not null,
     id text collate "C" not null,
     definition integer not null,
     status smallint not null,
@@ -72,13 +126,13 @@ create table stepwell.run (
     started_at bigint not null,
     ended_at bigint,
     input_digest bytea not null,
-    check (status between 0 and 4),
+    check (status between 0 and 15),
     check (least(n_open, n_failed, n_cancelled, next_event - 2) >= 0),
     check (length(input_digest) = 32),
     check (num_nonnulls(ended_at, end_event) = case when status < 2 then 0 else 2 end),
     check (end_event < next_event),
     check (status < 2 or n_open = 0),
-    unique (group_id, id)
+    unique (tenant_no, id)
 ) with (fillfactor = 50);
 
 create table stepwell.input (
@@ -90,7 +144,6 @@ create table stepwell.input (
 create table stepwell.task (
     run uuid not null,
     node integer not null,
-    -- 4 is kept for tasks that wait for a signal
     state smallint not null,
     n_unmet integer not null,
     n_skipped integer not null,
@@ -105,11 +158,11 @@ create table stepwell.task (
     token uuid,
     primary key (run, node),
     -- Few and short: the server reads their text anew for every statement.
-    check (state between 0 and 8 and state <> 4),
+    check (state between 0 and 15),
     check (least(node, n_unmet, n_skipped, attempt, failures, losses) >= 0),
     check (num_nonnulls(token, worker, started_at) = case state when 2 then 3 else 0 end),
     check ((state in (1, 2)) = (queued_at is not null)),
-    check (case when due_at is null then state <> 3 else state in (1, 3) end),
+    check (case when due_at is null then state <> 3 else state in (1, 3, 4) end),
     check (n_unmet = 0 or state in (0, 7, 8))
 ) with (fillfactor = 50);
 
@@ -137,7 +190,7 @@ create table stepwell.attempt (
     run uuid not null,
     node integer not null,
     attempt integer not null check (attempt > 0),
-    state smallint not null check (state between 0 and 5),
+    state smallint not null check (state between 0 and 15),
     worker bigint not null,
     token uuid not null,
     queued_at bigint not null,
@@ -174,8 +227,8 @@ create table stepwell.ready (
     order_key bigint not null check (order_key >= 0),
     number bigint not null,
     position bigint not null check (position >= 0),
-    group_id integer not null,
-    definition integer not null,
+    tenant_no integer not null,
+    service integer not null,
     losses integer not null check (losses >= 0),
     run uuid not null,
     node integer not null,
@@ -183,44 +236,44 @@ create table stepwell.ready (
 ) with (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 20000);
 create unique index ready_task on stepwell.ready (run, node);
 create index ready_suspect on stepwell.ready (queue, order_key, number) where losses > 0;
-create index ready_position on stepwell.ready (group_id, queue, position);
+create index ready_position on stepwell.ready (tenant_no, queue, position);
 
 -- Tasks of limited tenants that are ready or running: the limit counts these rows.
 create table stepwell.admitted (
-    group_id integer not null,
+    tenant_no integer not null,
     number bigint not null,
     run uuid not null,
     node integer not null,
     primary key (run, node)
 );
-create index admitted_tenant on stepwell.admitted (group_id, number);
+create index admitted_tenant on stepwell.admitted (tenant_no, number);
 
 -- Tasks behind their tenant's limit.
 create table stepwell.throttled (
-    group_id integer not null,
+    tenant_no integer not null,
     number bigint not null,
     queue text collate "C" not null,
-    definition integer not null,
+    service integer not null,
     losses integer not null check (losses >= 0),
     run uuid not null,
     node integer not null,
-    primary key (group_id, number)
+    primary key (tenant_no, number)
 );
 create unique index throttled_task on stepwell.throttled (run, node);
 
 -- Tasks that no live worker serves.
 create table stepwell.parked (
     queue text collate "C" not null,
-    definition integer not null,
+    service integer not null,
     number bigint not null,
-    group_id integer not null,
+    tenant_no integer not null,
     losses integer not null check (losses >= 0),
     run uuid not null,
     node integer not null,
-    primary key (queue, definition, number)
+    primary key (queue, service, number)
 );
 create unique index parked_task on stepwell.parked (run, node);
-create index parked_tenant on stepwell.parked (group_id);
+create index parked_tenant on stepwell.parked (tenant_no);
 
 create table stepwell.timer (
     due_at bigint not null,
@@ -232,12 +285,12 @@ create table stepwell.timer (
 create index timer_due on stepwell.timer (due_at, number);
 
 -- Where a tenant stands in a queue.
-create table stepwell.standing (
-    group_id integer not null,
+create table stepwell.tenant_position (
+    tenant_no integer not null,
     queue text collate "C" not null,
     -- -1 until it has a place
     last bigint not null check (last >= -1),
-    primary key (group_id, queue)
+    primary key (tenant_no, queue)
 ) with (fillfactor = 50);
 
 -- The greatest position each worker has dequeued: its own row, so that claims do not queue up.
@@ -249,14 +302,14 @@ create table stepwell.frontier (
 ) with (fillfactor = 50);
 
 -- How far queues were passed: no task stands before the newest row's key, and none ever will.
-create table stepwell.passed (
+create table stepwell.watermark (
     queue text collate "C" not null,
     round bigint not null check (round > 0),
     order_key bigint not null check (order_key >= 0),
-    -- How far the queue was when the row was written, and the transactions that were joining it:
-    -- when they have ended, whatever joins stands at this position or behind.
+    -- How far the queue was when the row was written, and the transactions that were enqueuing:
+    -- when they have ended, whatever is enqueued stands at this position or behind.
     frontier bigint not null check (frontier >= 0),
-    joining text[] not null,
+    enqueuing text[] not null,
     primary key (queue, round)
 );
 
@@ -266,7 +319,7 @@ create table stepwell.leader (
     epoch bigint not null,
     until bigint not null,
     -- the server process that holds the leader's lock; null if it leads by its term alone
-    seat integer
+    backend_pid integer
 );
 -- Always there, so that candidates have something to lock; epoch -1 is nobody's.
 insert into stepwell.leader (worker, epoch, until) values ('', -1, 0);
