@@ -17,7 +17,9 @@ use super::super::session::{PgResult, first_error};
 use super::RunSet;
 use super::inputs::{InputBatch, InputPlan};
 use super::write_rows::RowWriter;
-use crate::ports::{ClaimRef, ClaimedTask, HandedOver, Hint, HintSet, Payload, StoredDefinition};
+use crate::ports::{
+    ClaimRef, ClaimedTask, HandedOver, Hint, HintSet, Payload, StoredDefinition,
+};
 
 /// A decided run, ready to be written.
 pub(crate) struct RunUpdate {
