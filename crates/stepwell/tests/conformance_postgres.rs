@@ -74,6 +74,7 @@ async fn others_are_woken_for_what_there_is_to_see_and_for_nothing_else() {
     let sleepy = world.define("s ~ 1h; a").await;
     let run = world.start(&sleepy).await;
     hints.given(Hint::Timers).await;
+    world.claim_one().await;
     world.cancel(&run).await;
     hints.given(Hint::Claims).await;
 }

@@ -213,7 +213,7 @@ async fn bad_counters_and_defaults_are_refused() {
         "update counter set last_number = -1",
         "update counter set n_claims = -1",
         "update counter set last_epoch = -1",
-        "update counter set n_told = -1",
+        "update counter set n_wakes = -1",
         "update counter set one = 2",
         // A table without loose types refuses words where a number belongs.
         "update counter set now = 'noon'",
