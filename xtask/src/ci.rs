@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::{Failure, lint, test, tidy};
 
 pub(crate) fn run(root: &Path) -> Result<(), Failure> {
-    test::run(root)?;
+    test::run_all(root)?;
     lint::run(root)?;
     tidy::run(root)
 }

@@ -32,7 +32,8 @@ enum Run {
 }
 
 const COMMANDS: &[Command] = &[
-    alone("test", "run all tests and doc tests", test::run),
+    Command { name: "test", summary: test::SUMMARY, run: Run::With(test::run) },
+    alone("interleave", "run all interleavings, also those that take long", test::interleave),
     alone("lint", "check format, lints, docs and dependencies", lint::run),
     alone("tidy", "check layers, sizes, words and documents", tidy::run),
     alone("ci", "test, lint, tidy: what must pass before a push", ci::run),
@@ -81,7 +82,7 @@ fn chosen(arguments: &[String]) -> Option<(&'static Command, &[String])> {
 
 fn usage() -> String {
     let lines =
-        COMMANDS.iter().map(|command| format!("  {:6} {}\n", command.name, command.summary));
+        COMMANDS.iter().map(|command| format!("  {:10} {}\n", command.name, command.summary));
     format!("usage: cargo xtask <command>\n\n{}", lines.collect::<String>())
 }
 

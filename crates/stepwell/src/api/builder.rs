@@ -122,6 +122,19 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
         self
     }
 
+    /// Puts something around the code of all steps registered so far, as tests do to see which
+    /// are being executed.
+    #[cfg(feature = "testing")]
+    pub(crate) fn wrap_steps(mut self, wrap: impl Fn(StepFn) -> StepFn) -> Self {
+        for (_, steps, on_failure) in &mut self.workflows {
+            for step in steps {
+                step.function = wrap(step.function.clone());
+            }
+            *on_failure = on_failure.take().map(&wrap);
+        }
+        self
+    }
+
     /// Registers a workflow and gives a handle for starting runs. One that is not well formed
     /// is reported by [`EngineBuilder::start`].
     pub fn workflow<I, O>(&mut self, workflow: Workflow<I, O, S>) -> WorkflowRef<I, O> {

@@ -114,7 +114,8 @@ impl<I, S> Ctx<I, S> {
     /// Completes when the step should stop. Async steps are dropped then; this is for work they
     /// have started elsewhere.
     pub async fn cancelled(&self) {
-        self.task.stop.token().cancelled().await;
+        let stopped = self.task.stop.token().clone().cancelled_owned();
+        self.task.parts.spawner.engine_wait(Box::pin(stopped)).await;
     }
 
     /// Notes something about this attempt, to be read in the run's history.

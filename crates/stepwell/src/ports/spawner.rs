@@ -20,4 +20,10 @@ pub trait Spawner: Send + Sync + 'static {
 
     /// Waits for a future inside such a closure.
     fn block_on(&self, future: BoxFuture<()>);
+
+    /// A wait of user code that only the engine can end. Where time is virtual it may move on
+    /// meanwhile; everywhere else this is the future itself.
+    fn engine_wait(&self, future: BoxFuture<()>) -> BoxFuture<()> {
+        future
+    }
 }

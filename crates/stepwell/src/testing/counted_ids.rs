@@ -22,6 +22,12 @@ impl CountedIds {
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new(State { next_key: 1, random: seed }))
     }
+
+    /// Begins anew with another seed, and with keys that no other seed leads to.
+    pub(super) fn reseed(&self, seed: u64) {
+        let state = State { next_key: (u128::from(seed) << 64) + 1, random: seed };
+        *self.0.lock().expect("no holder of the lock panics") = state;
+    }
 }
 
 impl Ids for CountedIds {

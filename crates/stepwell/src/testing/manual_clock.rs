@@ -9,18 +9,19 @@ use std::time::Duration;
 
 use stepwell_core::time::Timestamp;
 
+use super::waits::inner_waker;
 use crate::ports::{BoxFuture, Clock};
 
 /// Virtual time. Clones share one clock, which begins at 2026-01-01 00:00 UTC and moves only by
 /// [`ManualClock::advance`] and [`ManualClock::advance_to`].
 #[derive(Clone, Default)]
-pub struct ManualClock(Arc<Mutex<Hands>>);
+pub struct ManualClock(Arc<Mutex<Time>>);
 
 /// 2026-01-01 00:00 UTC, in seconds since the epoch.
 const BEGINNING_SECS: u64 = 1_767_225_600;
 
 #[derive(Default)]
-struct Hands {
+struct Time {
     elapsed: Duration,
     /// Whom to wake, and when. The number keeps sleepers of one moment in order.
     sleepers: BTreeMap<(Duration, u64), Waker>,
@@ -36,7 +37,7 @@ impl ManualClock {
 
     /// Moves time on and wakes everybody who slept until then.
     pub fn advance(&self, span: Duration) {
-        let target = self.hands().elapsed.saturating_add(span);
+        let target = self.time().elapsed.saturating_add(span);
         self.wake_until(target);
     }
 
@@ -48,21 +49,26 @@ impl ManualClock {
     /// How long until the first sleeper wakes.
     #[must_use]
     pub fn next_wake(&self) -> Option<Duration> {
-        let hands = self.hands();
-        let ((due, _), _) = hands.sleepers.first_key_value()?;
-        Some(due.saturating_sub(hands.elapsed))
+        let time = self.time();
+        let ((due, _), _) = time.sleepers.first_key_value()?;
+        Some(due.saturating_sub(time.elapsed))
+    }
+
+    /// Whether a task sleeps until some moment to come.
+    pub(super) fn will_wake(&self, task: &Waker) -> bool {
+        self.time().sleepers.values().any(|waker| waker.will_wake(task))
     }
 
     fn wake_until(&self, target: Duration) {
-        let mut hands = self.hands();
-        hands.elapsed = hands.elapsed.max(target);
-        let still_asleep = hands.sleepers.split_off(&(target, u64::MAX));
-        let awake = std::mem::replace(&mut hands.sleepers, still_asleep);
-        drop(hands);
+        let mut time = self.time();
+        time.elapsed = time.elapsed.max(target);
+        let still_asleep = time.sleepers.split_off(&(target, u64::MAX));
+        let awake = std::mem::replace(&mut time.sleepers, still_asleep);
+        drop(time);
         awake.into_values().for_each(Waker::wake);
     }
 
-    fn hands(&self) -> MutexGuard<'_, Hands> {
+    fn time(&self) -> MutexGuard<'_, Time> {
         self.0.lock().expect("no holder of the lock panics")
     }
 }
@@ -73,7 +79,7 @@ impl Clock for ManualClock {
     }
 
     fn elapsed(&self) -> Duration {
-        self.hands().elapsed
+        self.time().elapsed
     }
 
     fn sleep(&self, span: Duration) -> BoxFuture<()> {
@@ -99,15 +105,15 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let clock = self.clock.clone();
-        let mut hands = clock.hands();
-        if hands.elapsed >= self.due {
+        let mut time = clock.time();
+        if time.elapsed >= self.due {
             return Poll::Ready(());
         }
         let number = *self.number.get_or_insert_with(|| {
-            hands.last_number += 1;
-            hands.last_number
+            time.last_number += 1;
+            time.last_number
         });
-        hands.sleepers.insert((self.due, number), cx.waker().clone());
+        time.sleepers.insert((self.due, number), inner_waker(cx));
         Poll::Pending
     }
 }
@@ -115,7 +121,7 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            self.clock.hands().sleepers.remove(&(self.due, number));
+            self.clock.time().sleepers.remove(&(self.due, number));
         }
     }
 }

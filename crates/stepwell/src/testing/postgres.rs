@@ -1,6 +1,7 @@
 //! A PostgreSQL database for one test.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::panic::resume_unwind;
 use std::str::FromStr;
 
 use tokio_postgres::{Client, Config, NoTls};
@@ -40,6 +41,15 @@ impl TestDatabase {
         Self { server, name }
     }
 
+    /// Makes a database, in a test that is not async.
+    ///
+    /// # Panics
+    /// As [`TestDatabase::create`].
+    #[must_use]
+    pub fn create_blocking() -> Self {
+        apart(Self::create()).unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
     /// How a client connects to it.
     #[must_use]
     pub fn url(&self) -> String {
@@ -62,21 +72,25 @@ impl TestDatabase {
 }
 
 impl Drop for TestDatabase {
-    /// The caller's runtime may be about to end, so this has one of its own.
-    #[expect(clippy::disallowed_methods, reason = "a runtime cannot wait inside another one")]
     fn drop(&mut self) {
         let (server, name) = (self.server.clone(), self.name.clone());
-        let gone = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.expect("a test can have a runtime");
-            runtime.block_on(async {
-                let client = connect(&server).await;
-                run(&client, &format!("drop database {name} with (force)")).await;
-            });
-        });
         // A database that stays behind is no reason to fail a test that passed.
-        let _ = gone.join();
+        let _ = apart(async move {
+            let client = connect(&server).await;
+            run(&client, &format!("drop database {name} with (force)")).await;
+        });
     }
+}
+
+/// Waits for a future on a thread and a runtime of its own: the caller may be on a runtime, which
+/// cannot wait inside itself, and which may be about to end. An error is what the future panicked
+/// with.
+pub(super) fn apart<T: Send>(future: impl Future<Output = T> + Send) -> std::thread::Result<T> {
+    let wait = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a test can have a runtime").block_on(future)
+    };
+    std::thread::scope(|scope| scope.spawn(wait).join())
 }
 
 /// The name of the template for this program's tables. The first test makes it.

@@ -1,15 +1,21 @@
-//! A scheduler that runs everything on the caller's thread, in a fixed order, when it is told.
+//! A scheduler that polls everything on one thread, in a fixed order, when it is told.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
+use super::blocking_call::BlockingCall;
+use super::waits::InnerWait;
 use crate::ports::{BoxFuture, Spawner};
 
-/// Runs tasks one at a time on the caller's thread, in the order they became ready. Clones share
-/// one scheduler; [`ManualScheduler::group`] makes a handle whose tasks can be killed together.
+/// How much real time a test gives to what it cannot move itself, unless it says otherwise.
+const REAL_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Runs tasks one at a time on the caller's thread, in the order they became ready. Blocking
+/// closures have threads, and take turns with the tasks. Clones share one scheduler;
+/// [`ManualScheduler::group`] makes a handle whose tasks can be killed together.
 #[derive(Clone)]
 pub struct ManualScheduler {
     shared: Arc<Shared>,
@@ -19,6 +25,7 @@ pub struct ManualScheduler {
 struct Shared {
     tasks: Mutex<Tasks>,
     ready: Arc<Ready>,
+    real_time_max: Mutex<Duration>,
 }
 
 #[derive(Default)]
@@ -26,8 +33,10 @@ struct Tasks {
     by_id: BTreeMap<u64, Task>,
     last_id: u64,
     last_group: u64,
-    /// A group killed while one of its tasks was being polled.
+    /// Groups that were killed, perhaps while one of their tasks was being polled.
     killed: Vec<u64>,
+    /// Nothing is spawned any more.
+    is_closed: bool,
 }
 
 struct Task {
@@ -60,7 +69,8 @@ impl Wake for TaskWaker {
 
 impl Default for ManualScheduler {
     fn default() -> Self {
-        let shared = Shared { tasks: Mutex::default(), ready: Arc::default() };
+        let (tasks, ready) = (Mutex::default(), Arc::default());
+        let shared = Shared { tasks, ready, real_time_max: Mutex::new(REAL_TIME_MAX) };
         Self { shared: Arc::new(shared), group: 0 }
     }
 }
@@ -93,6 +103,25 @@ impl ManualScheduler {
         drop(dead);
     }
 
+    /// Drops all tasks of all groups, and whatever is spawned afterwards. Tasks hold what spawned
+    /// them, so without this none of it would ever be freed.
+    pub(super) fn close(&self) {
+        let mut tasks = self.tasks();
+        tasks.is_closed = true;
+        let dead = std::mem::take(&mut tasks.by_id);
+        drop(tasks);
+        drop(dead);
+    }
+
+    /// How much real time blocking closures get before others go on without them.
+    pub(super) fn real_time_max(&self) -> Duration {
+        *self.shared.real_time_max.lock().expect("no holder of the lock panics")
+    }
+
+    pub(super) fn set_real_time_max(&self, span: Duration) {
+        *self.shared.real_time_max.lock().expect("no holder of the lock panics") = span;
+    }
+
     /// Polls each task that is ready now once. Says whether there was any.
     pub fn run_cycle(&self) -> bool {
         let now: Vec<u64> = self.ready().drain(..).collect();
@@ -104,9 +133,19 @@ impl ManualScheduler {
 
     /// Polls until nothing is ready.
     pub fn run_until_idle(&self) {
-        while let Some(id) = { self.ready().pop_front() } {
-            self.poll(id);
-        }
+        while self.run_next() {}
+    }
+
+    /// Polls the task that has been ready for longest. Says whether there was any.
+    pub(super) fn run_next(&self) -> bool {
+        let Some(id) = ({ self.ready().pop_front() }) else { return false };
+        self.poll(id);
+        true
+    }
+
+    /// Whether a task can be polled.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready().is_empty()
     }
 
     /// Waits in real time until something outside, such as a socket, makes a task ready. Says
@@ -125,7 +164,7 @@ impl ManualScheduler {
         let waker = Waker::from(Arc::clone(&task.waker));
         let poll = task.future.as_mut().poll(&mut Context::from_waker(&waker));
         let mut tasks = self.tasks();
-        if poll.is_pending() && !tasks.killed.contains(&task.group) {
+        if poll.is_pending() && !tasks.is_dead(task.group) {
             tasks.by_id.insert(id, task);
         } else {
             // A finished future is dropped without the lock, as it may wake others.
@@ -146,8 +185,10 @@ impl ManualScheduler {
 impl Spawner for ManualScheduler {
     fn spawn(&self, future: BoxFuture<()>) {
         let mut tasks = self.tasks();
-        if tasks.killed.contains(&self.group) {
-            return;
+        if tasks.is_dead(self.group) {
+            // Dropping a future may wake others, which takes locks again.
+            drop(tasks);
+            return drop(future);
         }
         tasks.last_id += 1;
         let id = tasks.last_id;
@@ -163,18 +204,54 @@ impl Spawner for ManualScheduler {
         self.spawn(future);
     }
 
-    /// There is one thread, so the closure runs on it at once.
+    /// Runs the closure at once, and goes on when it has ended or waits for a future.
     fn spawn_blocking(&self, closure: Box<dyn FnOnce() + Send + 'static>) {
-        closure();
+        BlockingCall::start(closure, self.real_time_max());
     }
 
-    fn block_on(&self, mut future: BoxFuture<()>) {
-        let waker = Waker::noop();
-        let poll = future.as_mut().poll(&mut Context::from_waker(waker));
-        assert!(
-            poll == Poll::Ready(()),
-            "a blocking step waits for something that cannot happen on its own thread"
-        );
+    /// Waits while everything else goes on: driven by whoever drives the scheduler if the caller
+    /// is a blocking closure, and by the caller if it is not.
+    fn block_on(&self, future: BoxFuture<()>) {
+        let Some(call) = BlockingCall::current() else { return self.drive(future) };
+        let span = self.real_time_max();
+        call.wait_for(|answer| {
+            self.spawn(Box::pin(async move {
+                future.await;
+                answer.give(span);
+            }));
+        });
+    }
+
+    fn engine_wait(&self, future: BoxFuture<()>) -> BoxFuture<()> {
+        Box::pin(InnerWait(future))
+    }
+}
+
+impl ManualScheduler {
+    /// Drives everything until a future has ended.
+    fn drive(&self, future: BoxFuture<()>) {
+        let ended = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&ended);
+        self.spawn(Box::pin(async move {
+            future.await;
+            flag.store(true, Ordering::Release);
+        }));
+        loop {
+            self.run_until_idle();
+            if ended.load(Ordering::Acquire) {
+                return;
+            }
+            assert!(
+                self.wait_for_outside(self.real_time_max()),
+                "nothing happens any more, and the future has not ended"
+            );
+        }
+    }
+}
+
+impl Tasks {
+    fn is_dead(&self, group: u64) -> bool {
+        self.is_closed || self.killed.contains(&group)
     }
 }
 

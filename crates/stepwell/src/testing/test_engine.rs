@@ -1,24 +1,24 @@
-//! An engine in memory on virtual time, for tests of workflows.
+//! An engine on virtual time, for tests of workflows.
 
 use std::future::Future;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stepwell_core::time::Timestamp;
 
-use super::bed::Bed;
-use super::{ManualClock, ManualScheduler};
+use super::runtime::{TestRuntime, World};
+use super::stuck::Stuck;
+use super::{ManualClock, ManualScheduler, TestEngineBuilder};
+use crate::api::Engine;
 use crate::api::blocking::{Engine as BlockingEngine, Run};
-use crate::api::{Engine, EngineBuilder, Workflow, WorkflowRef};
-use crate::engine::Config;
 use crate::error::Error;
 use crate::outbound::memory::MemoryStore;
-use crate::ports::{Clock, Codec};
+use crate::ports::{BoxFuture, Clock, Store};
 use crate::worker::StopReport;
 
-/// An engine in memory on virtual time: deterministic, on the caller's thread, and fast however
-/// long its workflows sleep.
+/// An engine on virtual time: deterministic, and fast however long its workflows sleep. It works in
+/// memory, unless it is built [on](TestEngine::on) another store.
 ///
 /// It has all calls of the [blocking engine](crate::blocking::Engine), with `test` as the
 /// default tenant. Nothing moves unless a call waits for it or one of the methods here is used.
@@ -46,48 +46,122 @@ use crate::worker::StopReport;
 pub struct TestEngine {
     engine: Engine,
     blocking: BlockingEngine,
-    bed: Arc<Bed>,
+    runtime: Arc<TestRuntime>,
     group: ManualScheduler,
-}
-
-/// Builds a [`TestEngine`].
-#[must_use = "an engine is started by `.start()`"]
-pub struct TestEngineBuilder<S> {
-    builder: EngineBuilder<S>,
-    config: Config,
-    bed: Arc<Bed>,
-    group: ManualScheduler,
-}
-
-/// Periodic loops run rarely, so that long spans of virtual time pass quickly.
-fn test_config() -> Config {
-    let hour = Duration::from_hours(1);
-    Config {
-        slots: 10,
-        lease: hour,
-        heartbeat_interval: hour / 3,
-        poll_interval: hour,
-        leader_ttl: hour,
-        timer_interval: hour,
-        ..Config::default()
-    }
 }
 
 impl TestEngine {
-    /// Begins to build an engine with a store, a clock and a scheduler of its own.
+    /// Begins to build an engine in memory, with a clock and a scheduler of its own.
     pub fn builder() -> TestEngineBuilder<()> {
-        Self::builder_with_seed(0)
+        let clock = ManualClock::new();
+        Self::on(MemoryStore::with_clock(Arc::new(clock.clone())), clock)
     }
 
     /// As [`TestEngine::builder`], with another seed for ids and jitter.
     pub fn builder_with_seed(seed: u64) -> TestEngineBuilder<()> {
-        TestEngineBuilder::new(Arc::new(Bed::new(seed)))
+        Self::builder().seed(seed)
+    }
+
+    /// Begins to build an engine on a store, which must be on the same clock.
+    ///
+    /// Real threads and sockets of the store do their work while virtual time stands still, and
+    /// whatever the engine asks of it is answered before anything else happens. So the same test
+    /// does the same thing on every run, whichever store it is on.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::Arc;
+    /// use stepwell::testing::{ManualClock, TestEngine};
+    /// use stepwell::MemoryStore;
+    ///
+    /// let clock = ManualClock::new();
+    /// let store = MemoryStore::with_clock(Arc::new(clock.clone()));
+    /// let test = TestEngine::on(store, clock).start()?;
+    /// assert!(test.list(Default::default(), None, 10)?.runs.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on(store: impl Store, clock: ManualClock) -> TestEngineBuilder<()> {
+        Self::build(TestRuntime::new(Arc::new(store), clock, ()))
+    }
+
+    /// Begins to build an engine on a SQLite file, which is made if it is not there.
+    ///
+    /// # Panics
+    /// When the file cannot be opened.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use stepwell::testing::TestEngine;
+    /// use stepwell::Workflow;
+    ///
+    /// let mut w = Workflow::define::<(), ()>("nap");
+    /// w.sleep("nap", Duration::from_secs(24 * 60 * 60)).from_start();
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("test.db");
+    /// let mut builder = TestEngine::on_sqlite(path);
+    /// let nap = builder.workflow(w.no_output());
+    /// let test = builder.start()?;
+    /// let run = test.start(&nap, ()).now()?;
+    /// test.run_to_end();
+    /// run.result()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "sqlite")]
+    #[track_caller]
+    pub fn on_sqlite(path: impl AsRef<std::path::Path>) -> TestEngineBuilder<()> {
+        let clock = ManualClock::new();
+        // A test's file need not survive a power cut.
+        let options = crate::SqliteOptions::new(path).synchronous_normal();
+        match crate::SqliteStore::with_clock(options, Arc::new(clock.clone())) {
+            Ok(store) => Self::on(store, clock),
+            Err(error) => panic!("open a test's file: {error}"),
+        }
+    }
+
+    /// Begins to build an engine on a PostgreSQL database, which lives as long as the engines of
+    /// the test.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    ///
+    /// ```no_run
+    /// use stepwell::testing::{TestDatabase, TestEngine};
+    ///
+    /// let test = TestEngine::on_postgres(TestDatabase::create_blocking()).start()?;
+    /// # Ok::<(), stepwell::Error>(())
+    /// ```
+    #[cfg(feature = "postgres")]
+    #[track_caller]
+    pub fn on_postgres(database: super::TestDatabase) -> TestEngineBuilder<()> {
+        let clock = ManualClock::new();
+        // All engines of the test share one handle of the store, which tells them of each other's
+        // work without any notification; one more connection than is ever busy will do.
+        let options = database.options().connections_max(2).poll_only();
+        let options = options.without_migration().clock(Arc::new(clock.clone()));
+        match super::postgres::apart(crate::PostgresStore::connect_with(options)) {
+            Ok(Ok(store)) => Self::build(TestRuntime::new(Arc::new(store), clock, database)),
+            Ok(Err(error)) => panic!("connect to a test's database: {error}"),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    fn build(runtime: TestRuntime) -> TestEngineBuilder<()> {
+        TestEngineBuilder::new(Arc::new(runtime))
+    }
+
+    pub(super) fn new(engine: Engine, runtime: Arc<TestRuntime>, group: ManualScheduler) -> Self {
+        let wait: Arc<dyn crate::api::blocking::BlockOn> = runtime.clone();
+        let blocking = BlockingEngine::new(engine.clone(), wait);
+        Self { engine, blocking, runtime, group }
     }
 
     /// Begins to build another engine on the same store, clock and scheduler: a fleet of two.
     /// Time moves for both, whichever is told to.
     pub fn builder_beside(&self) -> TestEngineBuilder<()> {
-        TestEngineBuilder::new(Arc::clone(&self.bed))
+        TestEngineBuilder::new(Arc::clone(&self.runtime))
     }
 
     /// The same engine for async code; [`TestEngine::drive`] waits for its futures.
@@ -96,55 +170,57 @@ impl TestEngine {
         &self.engine
     }
 
-    /// The store.
+    /// The store. Its calls are answered where they are made: they never have to be awaited twice.
     #[must_use]
-    pub fn store(&self) -> &MemoryStore {
-        &self.bed.store
+    pub fn store(&self) -> &(impl Store + Clone) {
+        &self.runtime.world.store
     }
 
     /// The clock.
     #[must_use]
     pub fn clock(&self) -> &ManualClock {
-        &self.bed.clock
+        &self.runtime.world.clock
     }
 
     /// The current moment of virtual time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.bed.clock.now()
+        self.runtime.world.clock.now()
     }
 
-    /// Waits for a future while everything else runs, at the current moment of virtual time.
+    /// Waits for a future while everything else runs, at the current moment of virtual time. The
+    /// future may wait for timers and sockets of tokio's as well; those take real time.
     ///
     /// # Panics
-    /// When nothing more happens at this moment and the future still waits.
+    /// When nothing more happens at this moment and the future still waits, and when the future
+    /// panics.
+    #[track_caller]
     pub fn drive<F>(&self, future: F) -> F::Output
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let slot = Arc::new(std::sync::Mutex::new(None));
-        let filled = Arc::clone(&slot);
-        crate::api::blocking::BlockOn::block_on(
-            self.bed.as_ref(),
-            Box::pin(async move {
-                let output = future.await;
-                *filled.lock().expect("no holder of the lock panics") = Some(output);
-            }),
-        );
-        let output = slot.lock().expect("no holder of the lock panics").take();
-        output.expect("the wait ended, so the future did")
+        let future = self.runtime.world.executions.observe_future(None, Box::pin(future));
+        self.wait_for(future, World::wait_now)
     }
 
     /// Lets each part of the engine that has something to do take one turn. Says whether any
     /// had.
+    #[track_caller]
     pub fn run_cycle(&self) -> bool {
-        self.bed.run_cycle()
+        let (told, answer) = std::sync::mpsc::channel();
+        self.reach(move |world| {
+            // The answer is waited for below.
+            let _ = told.send(world.run_cycle());
+            Ok(())
+        });
+        answer.recv().is_ok_and(|had| had)
     }
 
     /// Runs until nothing is left to do at the current moment.
+    #[track_caller]
     pub fn run_until_idle(&self) {
-        self.bed.run_until_idle();
+        self.reach(World::run_until_idle);
     }
 
     /// Runs until the run has ended, without moving time, and gives its output.
@@ -154,50 +230,70 @@ impl TestEngine {
     ///
     /// # Panics
     /// When it cannot end at this moment, because it sleeps or waits for a retry.
+    #[track_caller]
     pub fn run_until_complete<O: Send + 'static>(&self, run: &Run<O>) -> Result<O, Error> {
         run.result()
     }
 
     /// Moves time on by `span`, firing everything that falls due on the way when it does.
+    #[track_caller]
     pub fn advance(&self, span: Duration) {
-        self.bed.advance(span);
+        self.reach(move |world| world.advance(span));
     }
 
     /// Moves time on to a moment.
+    #[track_caller]
     pub fn advance_to(&self, moment: Timestamp) {
-        self.bed.advance(moment.since(self.now()));
+        self.advance(moment.since(self.now()));
     }
 
     /// Runs until all runs have ended, jumping from timer to timer.
     ///
     /// # Panics
-    /// When some run can never end, because no engine has its code.
+    /// When some run can never end, because no engine has its code, or a step of it waits for
+    /// something that does not come.
+    #[track_caller]
     pub fn run_to_end(&self) {
-        let is_done = || self.bed.store.n_open_runs() == 0;
-        assert!(
-            self.bed.jump_until(is_done),
-            "{} runs are open and nothing will ever happen to them",
-            self.bed.store.n_open_runs(),
-        );
+        self.reach(World::run_to_end);
     }
 
     /// Stops the engine, moving time on as far as the grace period needs.
+    #[track_caller]
     pub fn stop(&self, grace: Duration) -> StopReport {
-        let (engine, report) = (self.engine.clone(), Arc::new(std::sync::Mutex::new(None)));
-        let filled = Arc::clone(&report);
-        self.bed.wait_in_time(Box::pin(async move {
-            let report = engine.stop(grace).await;
-            *filled.lock().expect("no holder of the lock panics") = Some(report);
-        }));
-        let report = report.lock().expect("no holder of the lock panics").take();
-        report.expect("the wait ended, so the stop did")
+        let engine = self.engine.clone();
+        self.wait_for(Box::pin(async move { engine.stop(grace).await }), World::wait_in_time)
     }
 
     /// Kills the engine where it stands, as a crash of its process would: nothing is handed
     /// back, and its claims are held until somebody finds it dead.
     pub fn crash(&self) {
         self.group.kill();
-        self.bed.forget(&self.engine);
+    }
+
+    #[track_caller]
+    fn reach(&self, goal: impl FnOnce(&World) -> Result<(), Stuck> + Send + 'static) {
+        if let Err(Stuck(why)) = self.runtime.reach(goal) {
+            panic!("{why}");
+        }
+    }
+
+    #[track_caller]
+    fn wait_for<T: Send + 'static>(
+        &self,
+        future: BoxFuture<T>,
+        how: fn(&World, &std::sync::atomic::AtomicBool) -> Result<(), Stuck>,
+    ) -> T {
+        let slot = Arc::new(Mutex::new(None));
+        let filled = Arc::clone(&slot);
+        let fill = async move {
+            let output = future.await;
+            *filled.lock().expect("no holder of the lock panics") = Some(output);
+        };
+        if let Err(Stuck(why)) = self.runtime.wait_for(Box::pin(fill), how) {
+            panic!("{why}");
+        }
+        let output = slot.lock().expect("no holder of the lock panics").take();
+        output.expect("the wait ended, so the future did")
     }
 }
 
@@ -206,72 +302,5 @@ impl Deref for TestEngine {
 
     fn deref(&self) -> &BlockingEngine {
         &self.blocking
-    }
-}
-
-impl TestEngineBuilder<()> {
-    fn new(bed: Arc<Bed>) -> Self {
-        let group = bed.scheduler.group();
-        let runtime = (Arc::new(bed.clock.clone()), Arc::new(group.clone()), Arc::clone(&bed.ids));
-        let builder = Engine::builder(bed.store.clone())
-            .default_tenant("test")
-            .runtime(runtime.0, runtime.1, runtime.2);
-        Self { builder, config: test_config(), bed, group }
-    }
-}
-
-impl<S: Send + Sync + 'static> TestEngineBuilder<S> {
-    /// What `ctx.state()` gives in workflows that are registered after this.
-    pub fn state<T: Send + Sync + 'static>(self, state: T) -> TestEngineBuilder<T> {
-        let Self { builder, config, bed, group } = self;
-        TestEngineBuilder { builder: builder.state(state), config, bed, group }
-    }
-
-    /// Changes settings. The defaults of tests have a lease of an hour, so that long spans of
-    /// virtual time pass quickly.
-    pub fn configure(mut self, change: impl FnOnce(&mut Config)) -> Self {
-        change(&mut self.config);
-        self
-    }
-
-    /// Another codec than JSON.
-    pub fn codec(mut self, codec: impl Codec) -> Self {
-        self.builder = self.builder.codec(codec);
-        self
-    }
-
-    /// Another default tenant than `test`.
-    pub fn default_tenant(mut self, tenant: &str) -> Self {
-        self.builder = self.builder.default_tenant(tenant);
-        self
-    }
-
-    /// Registers a workflow and gives a handle for starting runs.
-    pub fn workflow<I, O>(&mut self, workflow: Workflow<I, O, S>) -> WorkflowRef<I, O> {
-        self.builder.workflow(workflow)
-    }
-
-    /// Checks everything, and starts.
-    ///
-    /// # Errors
-    /// As the engine's own builder.
-    pub fn start(self) -> Result<TestEngine, Error> {
-        let Self { builder, config, bed, group } = self;
-        let builder = builder.config(config);
-        let slot = Arc::new(std::sync::Mutex::new(None));
-        let filled = Arc::clone(&slot);
-        crate::api::blocking::BlockOn::block_on(
-            bed.as_ref(),
-            Box::pin(async move {
-                let engine = builder.start().await;
-                *filled.lock().expect("no holder of the lock panics") = Some(engine);
-            }),
-        );
-        let engine = slot.lock().expect("no holder of the lock panics").take();
-        let engine = engine.expect("the wait ended, so the start did")?;
-        bed.add(engine.clone());
-        let wait: Arc<dyn crate::api::blocking::BlockOn> = bed.clone();
-        let blocking = BlockingEngine::new(engine.clone(), wait);
-        Ok(TestEngine { engine, blocking, bed, group })
     }
 }

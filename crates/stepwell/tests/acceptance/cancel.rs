@@ -3,7 +3,9 @@
 use stepwell::testing::TestEngine;
 use stepwell::{AttemptState, CancelAnswer, Code, Retry, RunStatus, StepError, Workflow};
 
-use crate::support::{DAY, SECOND, World, engine_with, log, refused, states, trail};
+use crate::support::{
+    DAY, SECOND, World, beside, builder, dump, engine_with, log, refused, states, trail,
+};
 
 /// With one slot, its tasks stand in every state a run's tasks can be cancelled in.
 fn everywhere() -> Workflow<(), (), World> {
@@ -30,7 +32,7 @@ fn everywhere() -> Workflow<(), (), World> {
 }
 
 fn one_slot(world: &World) -> (TestEngine, stepwell::WorkflowRef<(), ()>) {
-    let builder = TestEngine::builder().configure(|config| config.slots = 1);
+    let builder = builder().configure(|config| config.slots = 1);
     let mut builder = builder.state(world.clone());
     let handle = builder.workflow(everywhere());
     (builder.start().unwrap(), handle)
@@ -57,7 +59,7 @@ fn a_cancel_reaches_tasks_in_every_state_and_nothing_starts_afterwards() {
     );
     test.run_until_idle();
     assert_eq!(world.journal.lines(), ["retrying", "running dropped"]);
-    assert_eq!(test.store().next_due(), None, "timers are gone");
+    assert_eq!(dump(&test).timers.len(), 0, "timers are gone");
     test.advance(2 * DAY);
     assert_eq!(world.journal.lines().len(), 2, "nothing started afterwards");
     assert_eq!(test.as_async().n_running(), 0, "the slot is free");
@@ -120,7 +122,7 @@ fn a_client_elsewhere_can_cancel_what_a_worker_executes() {
     let (test, everywhere) = one_slot(&world);
     test.start(&everywhere, ()).id("far").now().unwrap();
     test.run_until_idle();
-    let client = test.builder_beside().configure(|config| config.slots = 0).start().unwrap();
+    let client = beside(&test).configure(|config| config.slots = 0).start().unwrap();
     let run = client.run_handle("test", "far").unwrap();
     assert_eq!(run.cancel().unwrap(), CancelAnswer::Cancelled);
     client.run_until_idle();
@@ -186,3 +188,13 @@ fn a_run_in_which_a_step_failed_ends_failed_even_if_it_is_cancelled_later() {
     assert_eq!(states(&run), "fail FAILED, nap CANCELLED, on_failure COMPLETED");
     assert_eq!(world.journal.lines(), ["handler"]);
 }
+
+on_every_store![
+    a_cancel_reaches_tasks_in_every_state_and_nothing_starts_afterwards,
+    a_cancel_is_in_the_log_for_the_run_and_each_task,
+    a_running_step_learns_of_it_and_its_late_output_is_refused,
+    a_client_elsewhere_can_cancel_what_a_worker_executes,
+    a_cancel_that_comes_too_late_says_how_the_run_ended,
+    a_run_whose_handler_is_at_work_cannot_be_cancelled,
+    a_run_in_which_a_step_failed_ends_failed_even_if_it_is_cancelled_later,
+];

@@ -2,10 +2,9 @@
 
 use stepwell::core::workflow::ON_FAILURE_NAME;
 use stepwell::ports::Definitions;
-use stepwell::testing::TestEngine;
 use stepwell::{Code, Ctx, Definer, Maybe, Retry, StepError, StepRef, Workflow};
 
-use crate::support::{MINUTE, SECOND, World, refused, states};
+use crate::support::{MINUTE, SECOND, World, builder, refused, states};
 
 type Chain = Definer<(), World>;
 
@@ -185,7 +184,20 @@ fn members_have_policies_and_blocking_code_too() {
 fn a_member_cannot_take_the_handlers_name() {
     let mut w: Chain = Workflow::define("reserved");
     w.chain(ON_FAILURE_NAME).run(note);
-    let mut builder = TestEngine::builder().state(World::default());
+    let mut builder = builder().state(World::default());
     builder.workflow(w.no_output());
     refused(builder.start(), Code::BadName, &[ON_FAILURE_NAME]);
 }
+
+on_every_store![
+    members_follow_one_another_in_order_of_declaration,
+    a_member_is_inserted_before_or_after_another_and_binds_late,
+    of_several_insertions_at_one_anchor_the_later_stands_next_to_it,
+    the_predecessor_is_stored_as_a_step_and_never_as_a_token,
+    explicit_steps_and_members_share_one_namespace,
+    an_explicit_list_replaces_the_position_and_later_members_go_on_from_it,
+    also_after_adds_to_the_position,
+    a_member_reads_outputs_of_those_before_it_and_is_skipped_with_them,
+    members_have_policies_and_blocking_code_too,
+    a_member_cannot_take_the_handlers_name,
+];

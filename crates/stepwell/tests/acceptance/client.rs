@@ -8,7 +8,7 @@ use stepwell::ports::Clock;
 use stepwell::testing::TestEngine;
 use stepwell::{Code, RunStatus, StepError, TaskState, Workflow};
 
-use crate::support::{DAY, HOUR, World, engine_with, refused, state, states};
+use crate::support::{DAY, HOUR, World, beside, builder, engine_with, refused, state, states};
 
 fn greeting() -> Workflow<String, String, World> {
     let mut w = Workflow::define::<String, World>("greeting");
@@ -22,7 +22,7 @@ fn greeting() -> Workflow<String, String, World> {
 }
 
 fn client_beside(test: &TestEngine) -> TestEngine {
-    test.builder_beside().configure(|config| config.slots = 0).start().unwrap()
+    beside(test).configure(|config| config.slots = 0).start().unwrap()
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_client_starts_by_the_stored_definition_without_the_code() {
 #[test]
 fn a_client_with_the_code_neither_executes_nor_leads() {
     // R29
-    let mut builder = TestEngine::builder().configure(|config| config.slots = 0);
+    let mut builder = builder().configure(|config| config.slots = 0);
     let mut w = Workflow::define::<(), ()>("mixed");
     let nap = w.sleep("nap", HOUR).from_start();
     w.step("a").after(nap).run(async |_, ()| Ok(()));
@@ -78,7 +78,7 @@ fn a_run_is_found_from_another_engine_by_tenant_and_id_alone() {
 #[test]
 fn a_typed_handle_is_had_by_workflow_and_id() {
     // R19, R22
-    let mut builder = TestEngine::builder().state(World::default());
+    let mut builder = builder().state(World::default());
     let greeting = builder.workflow(greeting());
     let mut w = Workflow::define::<(), World>("other");
     w.step("a").run(async |_| Ok(()));
@@ -111,7 +111,7 @@ fn outputs_are_read_as_what_they_are_or_refused() {
     // A later program expects another type of the same step.
     let mut w = Workflow::define::<(), ()>("typed");
     let number = w.step("text").run(async |_| Ok(7_u32));
-    let mut builder = test.builder_beside();
+    let mut builder = beside(&test);
     let retyped = builder.workflow(w.output(number));
     let later = builder.start().unwrap();
     let run = later.run_handle_of(&retyped, "test", "t").unwrap();
@@ -184,7 +184,7 @@ fn a_worker_takes_only_from_the_queues_it_serves() {
     plain.run_until_idle();
     assert_eq!(states(&run), "prepare COMPLETED, render QUEUED");
     let gpu = Queue::new("gpu").unwrap();
-    let mut builder = plain.builder_beside().configure(|config| config.queues = vec![gpu]);
+    let mut builder = beside(&plain).configure(|config| config.queues = vec![gpu]);
     builder.workflow(workflow());
     let with_gpu = builder.start().unwrap();
     assert_eq!(run.result().unwrap(), 2);
@@ -203,7 +203,7 @@ fn a_handler_waits_where_the_workflows_first_step_does() {
         Ok(())
     });
     let (world, gpu) = (World::default(), Queue::new("gpu").unwrap());
-    let builder = TestEngine::builder().configure(|config| config.queues = vec![gpu]);
+    let builder = builder().configure(|config| config.queues = vec![gpu]);
     let mut builder = builder.state(world.clone());
     let rendering = builder.workflow(w.no_output());
     let test = builder.start().unwrap();
@@ -220,3 +220,17 @@ fn dropping_a_handle_leaves_the_run_alone() {
     let run = test.run_handle("test", "g").unwrap();
     assert_eq!(state(&run, "shout"), TaskState::Completed);
 }
+
+on_every_store![
+    a_client_starts_by_the_stored_definition_without_the_code,
+    a_client_with_the_code_neither_executes_nor_leads,
+    a_run_is_found_from_another_engine_by_tenant_and_id_alone,
+    a_typed_handle_is_had_by_workflow_and_id,
+    outputs_are_read_as_what_they_are_or_refused,
+    a_client_without_the_code_reads_outputs_by_name_only,
+    a_wait_that_takes_too_long_leaves_the_run_alone,
+    waiters_are_woken_and_not_left_to_poll,
+    a_worker_takes_only_from_the_queues_it_serves,
+    a_handler_waits_where_the_workflows_first_step_does,
+    dropping_a_handle_leaves_the_run_alone,
+];

@@ -1,38 +1,8 @@
 //! Payloads go through a codec of the user's choice.
 
-use erased_serde::{Deserializer, Serialize};
-use stepwell::ports::{Codec, CodecError};
-use stepwell::testing::TestEngine;
 use stepwell::{Code, FailureKind, Retry, StepError, Workflow};
 
-use crate::support::{HOUR, World, refused, trail};
-
-/// JSON with every bit turned round: no reader of JSON takes it for its own.
-struct Inverted;
-
-fn inverted(bytes: &[u8]) -> Vec<u8> {
-    bytes.iter().map(|byte| !byte).collect()
-}
-
-impl Codec for Inverted {
-    fn tag(&self) -> &'static str {
-        "inverted"
-    }
-
-    fn encode(&self, value: &dyn Serialize) -> Result<Vec<u8>, CodecError> {
-        Ok(inverted(&serde_json::to_vec(value).map_err(CodecError::new)?))
-    }
-
-    fn decode(
-        &self,
-        bytes: &[u8],
-        read: &mut dyn FnMut(&mut dyn Deserializer<'_>) -> Result<(), erased_serde::Error>,
-    ) -> Result<(), CodecError> {
-        let bytes = inverted(bytes);
-        let mut json = serde_json::Deserializer::from_slice(&bytes);
-        read(&mut <dyn Deserializer<'_>>::erase(&mut json)).map_err(CodecError::new)
-    }
-}
+use crate::support::{HOUR, Inverted, World, beside, builder, refused, trail};
 
 fn sums() -> Workflow<Vec<u32>, u32, World> {
     let mut w = Workflow::define::<Vec<u32>, World>("sums");
@@ -54,7 +24,7 @@ fn sums() -> Workflow<Vec<u32>, u32, World> {
 #[test]
 fn another_codec_carries_inputs_outputs_and_conditions() {
     // R28
-    let mut builder = TestEngine::builder().codec(Inverted).state(World::default());
+    let mut builder = builder().codec(Inverted).state(World::default());
     let sums = builder.workflow(sums());
     let test = builder.start().unwrap();
     let run = test.start(&sums, vec![1, 2, 3]).id("s").now().unwrap();
@@ -69,12 +39,12 @@ fn another_codec_carries_inputs_outputs_and_conditions() {
 #[test]
 fn a_payload_that_another_codec_wrote_is_refused() {
     // R28
-    let mut builder = TestEngine::builder().codec(Inverted).state(World::default());
+    let mut builder = builder().codec(Inverted).state(World::default());
     let handle = builder.workflow(sums());
     let inverted = builder.start().unwrap();
     inverted.start(&handle, vec![1]).id("s").now().unwrap();
     inverted.run_to_end();
-    let client = inverted.builder_beside().configure(|config| config.slots = 0).start().unwrap();
+    let client = beside(&inverted).configure(|config| config.slots = 0).start().unwrap();
     let run = client.run_handle("test", "s").unwrap();
     refused(run.result(), Code::DoesNotFit, &["\"inverted\"", "\"json\""]);
     refused(run.outputs(), Code::DoesNotFit, &["\"inverted\"", "\"json\""]);
@@ -83,7 +53,7 @@ fn a_payload_that_another_codec_wrote_is_refused() {
 #[test]
 fn a_step_whose_input_another_codec_wrote_fails_for_good() {
     // R28
-    let client = TestEngine::builder().codec(Inverted).state(World::default());
+    let client = builder().codec(Inverted).state(World::default());
     let mut client = client.configure(|config| config.slots = 0);
     let handle = client.workflow(sums());
     let client = client.start().unwrap();
@@ -93,3 +63,9 @@ fn a_step_whose_input_another_codec_wrote_fails_for_good() {
     assert_eq!(trail(&run, "sum"), "QUEUED STARTED FAILED");
     assert_eq!(run.outcome().unwrap().failure.unwrap().failure.kind, FailureKind::Payload);
 }
+
+in_memory_only!("here codecs are the point, and stores never look into payloads":
+    another_codec_carries_inputs_outputs_and_conditions,
+    a_payload_that_another_codec_wrote_is_refused,
+    a_step_whose_input_another_codec_wrote_fails_for_good,
+);

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use stepwell::testing::TestEngine;
 use stepwell::{AttemptState, Code, Retry, StepError, Workflow};
 
-use crate::support::{HOUR, SECOND, World, engine_with, refused, trail};
+use crate::support::{HOUR, SECOND, World, builder, engine_with, refused, trail};
 
 #[test]
 fn a_step_knows_its_run_its_names_its_attempt_and_the_time() {
@@ -66,7 +65,7 @@ fn an_idempotency_key_is_the_same_for_all_attempts_and_for_nothing_else() {
         w.no_output()
     };
     let world = World::default();
-    let mut builder = TestEngine::builder().state(world.clone());
+    let mut builder = builder().state(world.clone());
     let (one, two) = (builder.workflow(workflow("one")), builder.workflow(workflow("two")));
     let test = builder.start().unwrap();
     for (workflow, tenant) in [(&one, "x"), (&one, "y"), (&two, "x")] {
@@ -177,3 +176,13 @@ fn a_step_that_does_not_lie_upstream_is_refused_and_no_retry_would_mend_it() {
     refused(run(1).result(), Code::RunFailed, &["SW0014", "another workflow"]);
     refused(run(2).result(), Code::RunFailed, &["SW0014", "\"side\"", "upstream"]);
 }
+
+on_every_store![
+    a_step_knows_its_run_its_names_its_attempt_and_the_time,
+    a_run_without_an_id_of_its_own_gets_a_unique_one,
+    an_idempotency_key_is_the_same_for_all_attempts_and_for_nothing_else,
+    notes_stay_with_their_attempt_and_show_in_the_log,
+    a_step_can_note_only_so_much,
+    outputs_of_all_ancestors_can_be_read_async_and_blocking,
+    a_step_that_does_not_lie_upstream_is_refused_and_no_retry_would_mend_it,
+];

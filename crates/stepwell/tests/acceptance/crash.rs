@@ -3,7 +3,7 @@
 use stepwell::testing::{TestEngine, TestEngineBuilder};
 use stepwell::{Code, FailureKind, RunStatus, TaskState, Workflow, WorkflowRef};
 
-use crate::support::{HOUR, World, refused, state, states, trail};
+use crate::support::{HOUR, World, beside, builder, refused, state, states, trail};
 
 /// A step that waits at the gate between two that do not.
 fn gated() -> Workflow<u32, u32, World> {
@@ -51,7 +51,7 @@ fn a_step_of_a_crashed_engine_is_finished_by_another_after_the_lease() {
 fn queued_work_goes_on_elsewhere_at_once() {
     // R14
     let world = World::default();
-    let builder = TestEngine::builder().configure(|config| config.slots = 1);
+    let builder = builder().configure(|config| config.slots = 1);
     let mut builder = builder.state(world.clone());
     let handle = builder.workflow(gated());
     let first = builder.start().unwrap();
@@ -93,7 +93,7 @@ fn start(
 fn poison_ends_failed_at_the_crash_limit_and_what_died_beside_it_completes() {
     // R14
     let world = World::default();
-    let (mut test, poison, gated) = start(&world, TestEngine::builder());
+    let (mut test, poison, gated) = start(&world, builder());
     test.start(&poison, ()).id("p").now().unwrap();
     for n in 0..8 {
         test.start(&gated, n).id(format!("bystander-{n}")).now().unwrap();
@@ -104,7 +104,7 @@ fn poison_ends_failed_at_the_crash_limit_and_what_died_beside_it_completes() {
     while world.journal.count("poison") > n_crashes as usize && n_crashes < 10 {
         n_crashes += 1;
         test.crash();
-        test = start(&world, test.builder_beside()).0;
+        test = start(&world, beside(&test)).0;
         // One that has not lost a worker yet is held beside the poison each time.
         test.start(&gated, 7 + n_crashes).id(format!("bystander-{}", 7 + n_crashes)).now().unwrap();
         test.advance(3 * HOUR);
@@ -130,12 +130,12 @@ fn the_crash_limit_can_be_set_and_counts_apart_from_retries() {
     // R14, R25
     let world = World::default();
     let limit = |builder: TestEngineBuilder<()>| builder.configure(|c| c.crash_limit = 2);
-    let (mut test, poison, _) = start(&world, limit(TestEngine::builder()));
+    let (mut test, poison, _) = start(&world, limit(builder()));
     test.start(&poison, ()).id("p").now().unwrap();
     test.run_until_idle();
     for n_losses in 1..=2 {
         test.crash();
-        test = start(&world, limit(test.builder_beside())).0;
+        test = start(&world, limit(beside(&test))).0;
         test.advance(3 * HOUR);
         let run = test.run_handle("test", "p").unwrap();
         let task = &run.tasks().unwrap()[0];
@@ -162,3 +162,11 @@ fn a_run_can_be_played_to_its_end_after_a_crash() {
     assert_eq!(world.journal.lines(), ["a", "b 1", "b 2"]);
     assert_eq!(second.now(), first.now(), "one clock for all");
 }
+
+on_every_store![
+    a_step_of_a_crashed_engine_is_finished_by_another_after_the_lease,
+    queued_work_goes_on_elsewhere_at_once,
+    poison_ends_failed_at_the_crash_limit_and_what_died_beside_it_completes,
+    the_crash_limit_can_be_set_and_counts_apart_from_retries,
+    a_run_can_be_played_to_its_end_after_a_crash,
+];

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use stepwell::testing::TestEngine;
 use stepwell::{RunStatus, StepRef, Workflow};
 use tokio::sync::Barrier;
 
-use crate::support::{World, engine_with, states};
+use crate::support::{World, builder, engine_with, states};
 
 #[test]
 fn outputs_travel_down_a_line_of_steps() {
@@ -80,7 +79,7 @@ fn a_hundred_steps_fan_out_at_the_same_time_and_in_again() {
         Ok(parts.iter().sum::<u64>())
     });
     let fan = w.output(sum);
-    let mut builder = TestEngine::builder().configure(|config| config.slots = 100);
+    let mut builder = builder().configure(|config| config.slots = 100);
     builder = builder.default_tenant("test");
     let mut builder = builder.state(Arc::new(Barrier::new(100)));
     let fan = builder.workflow(fan);
@@ -139,3 +138,13 @@ fn a_step_may_have_the_same_parent_twice() {
     let (test, twice) = engine_with((), w.output(sum));
     assert_eq!(test.run(&twice, ()).wait().unwrap(), 42);
 }
+
+on_every_store![
+    outputs_travel_down_a_line_of_steps,
+    the_outcome_has_the_status_and_every_output_by_name,
+    a_diamond_joins_both_sides_once,
+    a_hundred_steps_fan_out_at_the_same_time_and_in_again,
+    several_roots_start_together_and_a_lone_one_counts_too,
+    tuples_take_up_to_eight_parents_and_an_empty_list_makes_a_root,
+    a_step_may_have_the_same_parent_twice,
+];

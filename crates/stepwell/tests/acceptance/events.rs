@@ -1,9 +1,8 @@
 //! Event trails, exactly: numbers, times, attempts, names and what they carry.
 
-use stepwell::testing::TestEngine;
 use stepwell::{Retry, StepError, Workflow};
 
-use crate::support::{HOUR, MINUTE, SECOND, World, engine_with, log};
+use crate::support::{HOUR, MINUTE, SECOND, World, builder, engine_with, log};
 
 #[test]
 fn a_plain_run() {
@@ -155,7 +154,7 @@ fn open_tasks_show_without_numbers_and_what_has_one_is_never_rewritten() {
     w.step("b").after((a, nap)).run(async |_, _| Ok(()));
     w.step("waiting").run(async |_| Ok(()));
     let world = World::default();
-    let builder = TestEngine::builder().configure(|config| config.slots = 1);
+    let builder = builder().configure(|config| config.slots = 1);
     let mut builder = builder.state(world.clone());
     let open = builder.workflow(w.no_output());
     let test = builder.start().unwrap();
@@ -182,3 +181,11 @@ fn open_tasks_show_without_numbers_and_what_has_one_is_never_rewritten() {
     }
     assert!(known.last().unwrap().ends_with("RUN_ENDED COMPLETED"), "{known:?}");
 }
+
+on_every_store![
+    a_plain_run,
+    a_run_with_a_retry_a_skip_and_a_sleep,
+    a_run_that_fails_with_a_handler,
+    a_run_whose_worker_dies_and_whose_next_one_hands_it_back,
+    open_tasks_show_without_numbers_and_what_has_one_is_never_rewritten,
+];

@@ -1,10 +1,11 @@
 //! Failures: what they take along, what goes on, and the handler that comes last.
 
 use futures_util::FutureExt;
-use stepwell::testing::TestEngine;
 use stepwell::{AttemptState, Code, FailureKind, Retry, RunStatus, StepError, TaskState, Workflow};
 
-use crate::support::{DAY, HOUR, World, engine_with, log, refused, state, states, trail};
+use crate::support::{
+    DAY, HOUR, World, builder, dump, engine_with, log, refused, state, states, trail,
+};
 
 /// One step that fails by the input's words, and a handler that writes down what it gets.
 fn handled() -> Workflow<String, (), World> {
@@ -224,7 +225,7 @@ fn fail_fast_cancels_everything_else_at_once() {
     );
     test.run_until_idle();
     assert_eq!(world.journal.lines(), ["dropped"], "the running step was stopped");
-    assert_eq!(test.store().next_due(), None, "no timer is left");
+    assert_eq!(dump(&test).timers.len(), 0, "no timer is left");
     let last = run.attempts().unwrap().pop().unwrap();
     assert_eq!((last.0.as_str(), last.1.state), ("running", AttemptState::Cancelled));
 }
@@ -284,7 +285,7 @@ fn a_worker_lives_on_after_panics_of_all_kinds() {
         }
         Ok(n)
     });
-    let mut builder = TestEngine::builder().configure(|config| config.slots = 1);
+    let mut builder = builder().configure(|config| config.slots = 1);
     let panics = builder.workflow(w.output_required(c));
     let test = builder.start().unwrap();
     let run = |input| {
@@ -304,3 +305,17 @@ fn a_worker_lives_on_after_panics_of_all_kinds() {
     assert_eq!(run(5).result().unwrap(), 5, "the only slot still works");
     assert_eq!(state(&run(6), "c"), TaskState::Completed);
 }
+
+on_every_store![
+    the_handler_runs_once_with_the_input_and_the_error,
+    the_handler_does_not_run_when_the_run_goes_well_or_is_cancelled,
+    the_handler_comes_after_everything_else_of_the_run,
+    an_error_or_panic_of_the_handler_is_recorded_and_not_retried,
+    a_handler_that_has_not_begun_survives_the_crash_of_its_engine,
+    a_handler_whose_worker_dies_runs_again,
+    descendants_of_a_failed_step_are_cancelled_and_other_branches_go_on,
+    fail_fast_cancels_everything_else_at_once,
+    the_handler_also_runs_when_a_required_output_was_skipped,
+    the_handler_can_read_what_completed_steps_left,
+    a_worker_lives_on_after_panics_of_all_kinds,
+];

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use futures_util::FutureExt;
 use stepwell::core::queue::BLOCK_LENGTH;
-use stepwell::ports::{Inspection, TaskPlace};
+use stepwell::core::run::RunLog;
+use stepwell::ports::TaskPlace;
 use stepwell::testing::TestEngine;
 use stepwell::{Code, NewRun, TenantSettings, TenantView, Workflow, WorkflowRef};
 
-use crate::support::{World, refused, state};
+use crate::support::{World, builder, dump, refused, state};
 
 /// A step that writes its tenant down and waits at the gate.
 fn turns() -> Workflow<(), (), World> {
@@ -32,8 +32,7 @@ struct Line {
 impl Line {
     fn new() -> Self {
         let world = World::default();
-        let mut builder =
-            TestEngine::builder().configure(|config| config.slots = 1).state(world.clone());
+        let mut builder = builder().configure(|config| config.slots = 1).state(world.clone());
         let turns = builder.workflow(turns());
         let line = Self { world, test: builder.start().unwrap(), turns };
         line.enqueue("first", 1);
@@ -130,7 +129,7 @@ fn order_keys_follow_the_block_formula() {
     for tenant in ["b", "c"] {
         line.enqueue(tenant, 3);
     }
-    let dump = line.test.store().dump().now_or_never().unwrap().unwrap();
+    let dump = dump(&line.test);
     let mut keys: Vec<u64> = dump
         .places
         .values()
@@ -205,7 +204,7 @@ fn counted(default: Option<TenantSettings>) -> (TestEngine, WorkflowRef<u32, ()>
         world.gate.pass().await;
         Ok(())
     });
-    let builder = TestEngine::builder().configure(|config| config.tenant_default = default);
+    let builder = builder().configure(|config| config.tenant_default = default);
     let mut builder = builder.state((tally.clone(), world.clone()));
     let handle = builder.workflow(w.no_output());
     (builder.start().unwrap(), handle, tally, world)
@@ -236,8 +235,11 @@ fn a_tenants_limit_holds_and_others_use_the_slots() {
         world.gate.let_pass(1);
         test.run_until_idle();
     }
-    assert_eq!(test.store().n_open_runs(), 0, "held back is not forgotten");
-    assert_eq!((tally.most("limited"), tally.most("free")), (3, 7));
+    let is_open = |log: &&RunLog| !log.run.status.is_terminal();
+    assert_eq!(dump(&test).runs.values().filter(is_open).count(), 0, "held back is not forgotten");
+    assert_eq!(tally.most("limited"), 3);
+    // Which of them a slot goes to first, when one of each is ready, differs between stores.
+    assert!(tally.most("free") >= 7, "{}", tally.most("free"));
 }
 
 #[test]
@@ -304,3 +306,17 @@ fn settings_that_make_no_sense_are_refused() {
     refused(test.set_tenant("", limit(1)), Code::BadName, &["tenant"]);
     assert_eq!(test.tenant("t").unwrap(), None, "nothing was stored");
 }
+
+on_every_store![
+    a_lone_task_starts_among_the_first_two_however_many_another_tenant_has,
+    a_newcomer_does_not_wait_for_a_backlog_that_is_half_done,
+    ten_tenants_take_turns,
+    weights_give_shares,
+    order_keys_follow_the_block_formula,
+    a_cancelled_backlog_gives_its_turns_back,
+    a_tenants_limit_holds_and_others_use_the_slots,
+    a_limit_changes_live,
+    a_default_limit_holds_for_tenants_without_settings_of_their_own,
+    a_cancelled_run_makes_room_under_the_limit,
+    settings_that_make_no_sense_are_refused,
+];

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use stepwell::blocking::Run;
-use stepwell::testing::TestEngine;
 use stepwell::{Code, Retry, StepError, TaskState, Workflow};
 
-use crate::support::{DAY, HOUR, MINUTE, SECOND, World, engine_with, log, refused, state, states};
+use crate::support::{
+    DAY, HOUR, MINUTE, SECOND, World, beside, builder, engine_with, log, refused, state, states,
+};
 
 /// A bit of everything: fans, retries with jitter, skips, sleeps, failures and a handler.
 fn scenario(seed: u64) -> Vec<String> {
@@ -30,7 +31,7 @@ fn scenario(seed: u64) -> Vec<String> {
     });
     w.on_failure(async |_, _| Ok(()));
     let world = World::default();
-    let builder = TestEngine::builder_with_seed(seed).configure(|config| config.slots = 3);
+    let builder = builder().seed(seed).configure(|config| config.slots = 3);
     let mut builder = builder.state(world.clone());
     let handle = builder.workflow(w.no_output());
     let test = builder.start().unwrap();
@@ -144,16 +145,16 @@ fn a_cycle_is_one_turn_for_whoever_has_something_to_do() {
 }
 
 #[test]
-#[should_panic(expected = "1 runs are open and nothing will ever happen to them")]
+#[should_panic(expected = "1 run is open and nothing will ever happen to it")]
 fn a_run_that_can_never_end_is_reported_instead_of_waited_for() {
     let (worker, handle) = engine_with((), nap());
     worker.start(&handle, ()).now().unwrap();
     worker.stop(SECOND);
-    worker.builder_beside().start().unwrap().run_to_end();
+    beside(&worker).start().unwrap().run_to_end();
 }
 
 #[test]
-#[should_panic(expected = "the next timer is due in Some(3600s)")]
+#[should_panic(expected = "the next timer is due in 1 h.")]
 fn a_wait_that_needs_time_to_move_says_so() {
     let (test, nap) = engine_with((), nap());
     let _ = test.run(&nap, ()).wait();
@@ -196,7 +197,7 @@ fn settings_can_be_changed_one_after_the_other() {
         ctx.state().gate.pass().await;
         Ok("x".repeat(11))
     });
-    let builder = TestEngine::builder().configure(|config| config.slots = 1);
+    let builder = builder().configure(|config| config.slots = 1);
     let builder = builder.configure(|config| config.payload_bytes_max = 10);
     let world = World::default();
     let mut builder = builder.state(world.clone());
@@ -208,3 +209,18 @@ fn settings_can_be_changed_one_after_the_other() {
     world.gate.let_pass(2);
     refused(runs[1].result(), Code::RunFailed, &["13 bytes", "10"]);
 }
+
+on_every_store![
+    the_same_scenario_gives_the_same_story_every_time,
+    settings_can_be_changed_one_after_the_other,
+    time_moves_by_spans_and_to_moments_and_never_by_itself,
+    playing_to_the_end_jumps_from_timer_to_timer,
+    timers_on_the_way_fire_at_their_own_moments,
+    two_engines_share_store_and_time,
+];
+
+in_memory_only!("turns and messages do not depend on the store":
+    a_cycle_is_one_turn_for_whoever_has_something_to_do,
+    a_run_that_can_never_end_is_reported_instead_of_waited_for,
+    a_wait_that_needs_time_to_move_says_so,
+);

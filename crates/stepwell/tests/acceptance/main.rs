@@ -1,6 +1,7 @@
 //! What Stepwell promises to those who use it, shown through the public API only: on virtual
-//! time, except where real threads or real time are the point. One module per theme.
-#![cfg(feature = "testing")]
+//! time and on every store, except where real threads or real time are the point. One module per
+//! theme.
+#![cfg(all(feature = "sqlite", feature = "postgres", feature = "testing"))]
 #![expect(clippy::unwrap_used, reason = "a test panics rather than returning an error")]
 #![expect(clippy::unchecked_time_subtraction, reason = "a test that underflows should panic")]
 #![expect(
@@ -8,6 +9,9 @@
     clippy::similar_names,
     reason = "in small workflows the letters are the names of the steps"
 )]
+
+#[macro_use]
+mod support;
 
 mod blocking;
 mod cancel;
@@ -22,6 +26,7 @@ mod failure;
 mod fairness;
 mod harness;
 mod order;
+mod outside;
 mod policies;
 mod real_time;
 mod refusals;
@@ -30,5 +35,4 @@ mod shutdown;
 mod skip;
 mod sleep;
 mod starting;
-mod support;
 mod timeout;

@@ -8,7 +8,7 @@ use stepwell::{
     Code, Maybe, Retry, RunStatus, StepError, StepRef, TaskState, Workflow, WorkflowRef,
 };
 
-use crate::support::{DAY, Journal, refused, starts_secs, state, states, trail};
+use crate::support::{DAY, Journal, builder, refused, starts_secs, state, states, trail};
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Order {
@@ -110,7 +110,7 @@ fn order_workflow() -> (Workflow<Order, Option<Done>, Shop>, Steps) {
 
 fn shop_engine(shop: &Shop) -> (TestEngine, WorkflowRef<Order, Option<Done>>, Steps) {
     let (workflow, steps) = order_workflow();
-    let mut builder = TestEngine::builder().state(shop.clone());
+    let mut builder = builder().state(shop.clone());
     let orders = builder.workflow(workflow);
     (builder.start().unwrap(), orders, steps)
 }
@@ -198,3 +198,11 @@ fn many_orders_of_many_customers_end_as_each_should() {
         assert_eq!(is_shipped, n % 3 != 0, "order {n}");
     }
 }
+
+on_every_store![
+    a_valid_order_is_charged_prepared_and_shipped_after_a_day,
+    an_invalid_order_is_rejected_and_nothing_is_charged,
+    a_busy_bank_is_asked_again,
+    an_order_that_cannot_be_shipped_fails_and_somebody_is_told_once,
+    many_orders_of_many_customers_end_as_each_should,
+];

@@ -2,7 +2,7 @@
 
 use stepwell::{Code, Retry, StepError, Workflow};
 
-use crate::support::{DAY, HOUR, MINUTE, SECOND, World, refused, starts_secs, states};
+use crate::support::{DAY, HOUR, MINUTE, SECOND, World, beside, refused, starts_secs, states};
 
 /// Held at a gate first, then a step that fails as often as the input says.
 fn flaky(retry: Retry, nap: std::time::Duration) -> Workflow<u32, u32, World> {
@@ -94,7 +94,7 @@ fn moving_lines_of_a_workflow_is_no_new_version() {
     first.run_until_idle();
     first.stop(SECOND);
     world.gate.let_pass(4);
-    let mut builder = first.builder_beside().state(world.clone());
+    let mut builder = beside(&first).state(world.clone());
     let turned = builder.workflow(turned(true));
     let second = builder.start().unwrap();
     let run = second.run_handle_of(&turned, "test", "t").unwrap();
@@ -137,3 +137,10 @@ fn runs_of_an_older_structure_wait_for_workers_that_have_its_code() {
     let run = old_again.run_handle("test", "g").unwrap();
     assert_eq!(run.result().unwrap(), 2);
 }
+
+on_every_store![
+    new_policies_apply_at_once_to_runs_in_flight,
+    a_time_out_that_is_set_later_holds_for_the_next_execution,
+    moving_lines_of_a_workflow_is_no_new_version,
+    runs_of_an_older_structure_wait_for_workers_that_have_its_code,
+];

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use stepwell::testing::Gate;
 use stepwell::{
     AttemptState, CancelAnswer, Code, Config, Engine, EngineBuilder, MemoryStore, Retry, RunStatus,
     StepError, StopReport, TaskState, Workflow, WorkflowRef,
 };
 
-use crate::support::{DAY, Gate, Journal, SECOND, refused};
+use crate::support::{DAY, Journal, SECOND, refused};
 
 const MOMENT: Duration = Duration::from_millis(5);
 

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use stepwell::core::id::Queue;
-use stepwell::testing::TestEngine;
 use stepwell::{Code, Config, Engine, MemoryStore, Retry, TenantSettings, Workflow};
 
-use crate::support::{DAY, engine_with, refused};
+use crate::support::{DAY, beside, builder, engine_with, refused};
 
 fn well_formed() -> Workflow<(), ()> {
     let mut w = Workflow::define::<(), ()>("well-formed");
@@ -18,8 +17,8 @@ fn well_formed() -> Workflow<(), ()> {
 #[track_caller]
 fn refuses<O>(workflow: Workflow<(), O>, code: Code, words: &[&str]) {
     refused(workflow.check(), code, words);
-    let bystander = TestEngine::builder().start().unwrap();
-    let mut builder = bystander.builder_beside();
+    let bystander = builder().start().unwrap();
+    let mut builder = beside(&bystander);
     builder.workflow(well_formed());
     builder.workflow(workflow);
     refused(builder.start(), code, words);
@@ -132,7 +131,7 @@ fn policies_that_make_no_sense_are_refused() {
 #[test]
 fn a_workflow_registered_twice_is_refused() {
     // R0
-    let mut builder = TestEngine::builder();
+    let mut builder = builder();
     builder.workflow(well_formed());
     builder.workflow(well_formed());
     refused(builder.start(), Code::DuplicateName, &["\"well-formed\"", "twice"]);
@@ -151,7 +150,7 @@ fn a_version_cannot_be_given_to_another_structure() {
     };
     let (test, _) = engine_with((), versioned(&["a"], 7));
     let beside = |workflow| {
-        let mut builder = test.builder_beside();
+        let mut builder = beside(&test);
         builder.workflow(workflow);
         builder.start()
     };
@@ -196,10 +195,10 @@ const ABSURD: &[(&str, &[Change])] = &[
 #[test]
 fn every_zero_or_absurd_setting_is_refused_by_its_name() {
     // R25
-    let bystander = TestEngine::builder().start().unwrap();
+    let bystander = builder().start().unwrap();
     for (field, changes) in ABSURD {
         for change in *changes {
-            let mut builder = bystander.builder_beside().configure(change);
+            let mut builder = beside(&bystander).configure(change);
             builder.workflow(well_formed());
             refused(builder.start(), Code::BadConfig, &[field]);
             let unknown = bystander.start_by_name("well-formed", &()).now();
@@ -254,3 +253,18 @@ async fn bad_names_given_to_the_builder_are_refused() {
     let engine = builder().worker_id("shop-7").start().await.unwrap();
     assert_eq!(engine.worker_id(), "shop-7");
 }
+
+on_every_store![
+    a_cycle_is_refused_with_the_steps_in_it,
+    an_unknown_parent_or_anchor_is_refused_by_name,
+    a_parent_or_output_of_another_workflow_is_refused,
+    a_workflow_registered_twice_is_refused,
+    a_version_cannot_be_given_to_another_structure,
+    every_zero_or_absurd_setting_is_refused_by_its_name,
+];
+
+in_memory_only!("no store is asked":
+    bad_names_are_refused,
+    policies_that_make_no_sense_are_refused,
+    every_setting_is_covered_above_and_the_defaults_are_accepted,
+);

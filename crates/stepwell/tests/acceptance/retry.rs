@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use stepwell::testing::TestEngine;
 use stepwell::{AttemptState, Code, Error, EventKind, Retry, RunStatus, StepError, TaskState};
 use stepwell::{Workflow, WorkflowRef};
 
 use crate::support::{
-    DAY, HOUR, SECOND, World, engine_with, refused, starts_secs, state, states, trail,
+    DAY, HOUR, SECOND, World, beside, builder, engine_with, refused, starts_secs, state, states,
+    trail,
 };
 
 /// A workflow of one step that fails until its `n_failures`th attempt, which is the input.
@@ -166,13 +166,13 @@ fn a_retry_that_waits_survives_its_engine_and_holds_no_slot() {
         let handle: WorkflowRef<u32, u32> = builder.workflow(flaky(Retry::fixed(1, DAY)));
         (builder.start().unwrap(), handle)
     };
-    let (first, flaky) = one_slot(TestEngine::builder());
+    let (first, flaky) = one_slot(builder());
     let waiting = first.start(&flaky, 1).id("waiting").now().unwrap();
     first.run_until_idle();
     assert_eq!(state(&waiting, "flaky"), TaskState::Queued);
     assert_eq!(first.run(&flaky, 0).wait().unwrap(), 1, "the only slot is free");
     first.stop(SECOND);
-    let (second, _) = one_slot(first.builder_beside());
+    let (second, _) = one_slot(beside(&first));
     second.run_to_end();
     let run = second.run_handle("test", "waiting").unwrap();
     assert_eq!(run.result().unwrap(), 2);
@@ -226,3 +226,18 @@ fn an_attempt_keeps_the_type_the_words_and_the_causes_of_its_error() {
     assert_eq!(failure.message, "the order could not be read");
     assert_eq!(failure.causes, ["invalid digit found in string"]);
 }
+
+on_every_store![
+    a_flaky_step_succeeds_on_its_third_attempt,
+    retries_exhausted_fail_the_step_and_the_run,
+    without_a_policy_the_first_failure_is_final,
+    a_permanent_error_is_never_retried,
+    delays_double_from_one_second_up_to_a_minute,
+    initial_delay_factor_and_cap_can_be_set,
+    jitter_spreads_delays_over_their_upper_half,
+    a_step_can_say_when_to_try_again,
+    nothing_starts_before_its_due_time,
+    a_retry_that_waits_survives_its_engine_and_holds_no_slot,
+    a_completed_step_is_not_executed_again_when_its_child_is_retried,
+    an_attempt_keeps_the_type_the_words_and_the_causes_of_its_error,
+];

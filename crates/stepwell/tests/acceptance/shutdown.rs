@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use stepwell::testing::TestEngine;
 use stepwell::{
     AttemptState, Code, RunFilter, RunStatus, StepError, StopReport, TaskState, TenantSettings,
     Workflow,
 };
 
 use crate::support::{
-    DAY, HOUR, MINUTE, SECOND, World, refused, starts_secs, state, states, trail,
+    DAY, HOUR, MINUTE, SECOND, World, beside, builder, refused, starts_secs, state, states, trail,
 };
 
 /// A first step that takes as many minutes as the input says, and a second one.
@@ -135,7 +134,7 @@ fn a_stopped_leader_hands_over_at_once() {
     w.sleep("nap", 25 * MINUTE).from_start();
     let world = World::default();
     let (first, handle) = world.engine(w.no_output());
-    let second = first.builder_beside().start().unwrap();
+    let second = beside(&first).start().unwrap();
     first.start(&handle, ()).id("n").now().unwrap();
     first.stop(SECOND);
     let run = second.run_handle("test", "n").unwrap();
@@ -209,7 +208,7 @@ fn a_stopped_engine_refuses_every_call() {
     let many = test.start_many(&handle, [stepwell::NewRun::new(1)]).map(|mut runs| runs.remove(0));
     stopped(many.and_then(|run| run.map(|_| ())));
     assert_eq!(test.stop(SECOND), StopReport::default(), "stopping twice is harmless");
-    let beside = test.builder_beside().start().unwrap();
+    let beside = beside(&test).start().unwrap();
     let page = beside.list(RunFilter::default(), None, 10).unwrap();
     assert_eq!(page.runs.len(), 1, "nothing was stored by the refused calls");
 }
@@ -228,7 +227,7 @@ fn a_stop_loses_neither_waiting_retries_nor_sleeps_nor_queued_tasks() {
         w.no_output()
     };
     let world = World::default();
-    let builder = TestEngine::builder().configure(|config| config.slots = 1);
+    let builder = builder().configure(|config| config.slots = 1);
     let mut builder = builder.state(world.clone());
     let handle = builder.workflow(workflow());
     let first = builder.start().unwrap();
@@ -243,3 +242,16 @@ fn a_stop_loses_neither_waiting_retries_nor_sleeps_nor_queued_tasks() {
     assert_eq!(state(&run, "nap"), TaskState::Completed);
     assert_eq!(run.status().unwrap(), RunStatus::Completed);
 }
+
+on_every_store![
+    a_stop_drains_what_runs_and_claims_nothing_more,
+    what_is_over_the_grace_period_is_handed_back_uncharged,
+    a_step_that_gives_up_when_told_to_stop_is_not_charged_either,
+    a_step_that_finishes_when_told_to_stop_is_completed,
+    heartbeats_go_on_while_an_engine_drains,
+    a_stopped_leader_hands_over_at_once,
+    whoever_waits_for_a_run_that_ends_while_draining_gets_its_result,
+    whoever_waits_for_a_run_that_goes_on_elsewhere_is_told_of_the_stop,
+    a_stopped_engine_refuses_every_call,
+    a_stop_loses_neither_waiting_retries_nor_sleeps_nor_queued_tasks,
+];

@@ -191,3 +191,16 @@ fn a_required_output_that_is_skipped_fails_the_run() {
     assert_eq!(failure.failure.kind, FailureKind::OutputSkipped);
     assert_eq!(states(&run), "a COMPLETED, b SKIPPED");
 }
+
+on_every_store![
+    a_step_whose_condition_holds_is_skipped_without_an_attempt,
+    of_several_conditions_any_one_skips,
+    when_is_the_opposite_of_skip_if,
+    a_skip_cascades_down_a_line_of_steps,
+    only_the_matching_branch_runs_and_the_join_gets_options,
+    a_join_is_skipped_only_if_all_its_parents_were,
+    a_list_of_parents_keeps_the_places_of_skipped_ones,
+    a_needed_parent_that_is_skipped_skips_the_child_whatever_the_others_do,
+    a_condition_behind_a_join_sees_options,
+    a_required_output_that_is_skipped_fails_the_run,
+];

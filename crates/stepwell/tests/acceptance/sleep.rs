@@ -6,7 +6,8 @@ use stepwell::testing::TestEngine;
 use stepwell::{EventKind, RunEvent, TaskState, Workflow};
 
 use crate::support::{
-    DAY, HOUR, MINUTE, SECOND, World, engine_with, starts_secs, state, states, trail,
+    DAY, HOUR, MINUTE, SECOND, World, beside, builder, engine_with, starts_secs, state, states,
+    trail,
 };
 
 /// One step, a day of sleep, another step.
@@ -142,7 +143,7 @@ fn a_thousand_sleepers_leave_the_only_slot_to_others() {
     let mut busy = Workflow::define::<u32, ()>("busy");
     let a = busy.step("a").run(async |ctx| Ok(*ctx.input()));
     let b = busy.step("b").after(a).run(async |_, n| Ok(n + 1));
-    let mut builder = TestEngine::builder().configure(|config| config.slots = 1);
+    let mut builder = builder().configure(|config| config.slots = 1);
     let sleeper = builder.workflow(w.no_output());
     let busy = builder.workflow(busy.output(b));
     let test = builder.start().unwrap();
@@ -165,7 +166,7 @@ fn a_sleep_survives_the_stop_and_the_crash_of_engines() {
     first.advance(HOUR);
     first.stop(SECOND);
     let start_beside = |engine: &TestEngine| {
-        let mut builder = engine.builder_beside();
+        let mut builder = beside(engine);
         builder.workflow(day());
         builder.start().unwrap()
     };
@@ -186,11 +187,11 @@ fn a_sleep_ends_without_any_worker_that_has_the_code() {
     first.start(&handle, ()).id("night").now().unwrap();
     first.run_until_idle();
     first.stop(SECOND);
-    let stranger = first.builder_beside().start().unwrap();
+    let stranger = beside(&first).start().unwrap();
     stranger.advance(DAY + MINUTE);
     let run = stranger.run_handle("test", "night").unwrap();
     assert_eq!(states(&run), "before COMPLETED, nap COMPLETED, after QUEUED");
-    let mut builder = stranger.builder_beside();
+    let mut builder = beside(&stranger);
     builder.workflow(day());
     let knowing = builder.start().unwrap();
     let run = knowing.run_handle("test", "night").unwrap();
@@ -242,3 +243,20 @@ fn a_month_of_sleeps_passes_in_a_moment() {
     test.advance_to(start.after(30 * DAY));
     assert_eq!(world.journal.count("old"), 1);
 }
+
+on_every_store![
+    a_sleep_goes_from_sleeping_to_completed_when_its_time_comes,
+    the_log_says_until_when_and_into_what,
+    a_sleep_from_the_start_and_one_of_no_length_work_too,
+    a_sleep_in_one_branch_does_not_hold_up_the_other,
+    two_sleeps_pass_at_the_same_time,
+    a_sleep_can_have_conditions,
+    a_sleep_survives_the_stop_and_the_crash_of_engines,
+    a_sleep_ends_without_any_worker_that_has_the_code,
+    sleeps_of_any_length_end_within_a_tenth_of_a_second_of_being_due,
+];
+
+not_on_postgres!("thousands of round trips would show nothing that fewer do not":
+    a_thousand_sleepers_leave_the_only_slot_to_others,
+    a_month_of_sleeps_passes_in_a_moment,
+);

@@ -8,7 +8,7 @@ use stepwell::{
     Code, Engine, FailureKind, MemoryStore, NewRun, Retry, RunFilter, RunStatus, Workflow, blocking,
 };
 
-use crate::support::{DAY, World, engine_with, refused, states, trail};
+use crate::support::{DAY, World, beside, builder, engine_with, refused, states, trail};
 
 #[derive(Clone, Serialize, Deserialize)]
 struct Order {
@@ -65,7 +65,7 @@ fn the_same_id_and_input_finds_the_run_that_is_there() {
 #[test]
 fn the_same_id_with_another_input_or_workflow_is_refused() {
     // R27
-    let mut builder = TestEngine::builder().state(World::default());
+    let mut builder = builder().state(World::default());
     let orders = builder.workflow(orders());
     let mut w = Workflow::define::<Order, World>("returns");
     w.step("a").run(async |_| Ok(()));
@@ -139,7 +139,7 @@ fn an_input_that_cannot_be_written_or_is_too_large_is_refused_and_not_stored() {
     grid.step("a").run(async |_| Ok(()));
     let mut text = Workflow::define::<String, ()>("text");
     text.step("a").run(async |_| Ok(()));
-    let mut builder = TestEngine::builder().configure(|config| config.payload_bytes_max = 100);
+    let mut builder = builder().configure(|config| config.payload_bytes_max = 100);
     let (grid, text) = (builder.workflow(grid.no_output()), builder.workflow(text.no_output()));
     let test = builder.start().unwrap();
     let bad = test.start(&grid, Grid::from([((1, 2), 3)])).now();
@@ -159,7 +159,7 @@ fn an_output_that_cannot_be_written_or_is_too_large_fails_its_step_for_good() {
     let mut text = Workflow::define::<usize, ()>("text");
     let step = text.step("a").retry(Retry::exponential(3));
     step.run_blocking(|ctx| Ok("x".repeat(*ctx.input())));
-    let mut builder = TestEngine::builder().configure(|config| config.payload_bytes_max = 100);
+    let mut builder = builder().configure(|config| config.payload_bytes_max = 100);
     let (grid, text) = (builder.workflow(grid.no_output()), builder.workflow(text.no_output()));
     let test = builder.start().unwrap();
     let bad = test.start(&grid, 3).now().unwrap();
@@ -212,7 +212,7 @@ fn a_run_found_by_a_repeated_start_is_read_by_its_own_definition() {
     };
     let (first, handle) = engine_with((), workflow(false));
     first.run(&handle, ()).id("r").wait().unwrap();
-    let mut builder = first.builder_beside();
+    let mut builder = beside(&first);
     let handle = builder.workflow(workflow(true));
     let second = builder.start().unwrap();
     let one = second.start(&handle, ()).id("r").now().unwrap();
@@ -261,3 +261,20 @@ fn an_engine_needs_a_runtime_and_says_so() {
     let answer = futures_util::FutureExt::now_or_never(future).expect("it is refused at once");
     refused(answer, Code::BlockingInAsync, &["tokio runtime", "stepwell::blocking"]);
 }
+
+on_every_store![
+    the_same_id_and_input_finds_the_run_that_is_there,
+    the_same_id_with_another_input_or_workflow_is_refused,
+    inputs_that_differ_in_a_large_number_only_are_told_apart,
+    bad_names_and_unknown_things_are_refused_by_name,
+    an_input_that_cannot_be_written_or_is_too_large_is_refused_and_not_stored,
+    an_output_that_cannot_be_written_or_is_too_large_fails_its_step_for_good,
+    many_runs_start_together_and_each_is_answered_on_its_own,
+    a_run_found_by_a_repeated_start_is_read_by_its_own_definition,
+    runs_are_listed_newest_first_in_pages_with_workflow_and_version,
+];
+
+in_memory_only!("these are about engines on real time":
+    a_start_without_a_tenant_is_refused_unless_the_engine_has_one,
+    an_engine_needs_a_runtime_and_says_so,
+);

@@ -1,26 +1,138 @@
-//! What several themes need: readable states and trails, gates to hold steps at, and a journal.
+//! What several themes need: stores to run on, readable states and trails, and a journal.
 
+use std::cell::{Cell, RefCell};
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use erased_serde::{Deserializer, Serialize};
+use futures_util::FutureExt;
 use stepwell::blocking::Run;
-use stepwell::ports::Clock;
-use stepwell::testing::{ManualClock, TestEngine};
+use stepwell::ports::{Clock, Codec, CodecError, Inspection, JsonCodec, StoreDump};
+use stepwell::testing::{Gate, ManualClock, TestDatabase, TestEngine, TestEngineBuilder};
 use stepwell::{Code, Error, EventKind, RunEvent, TaskState, Timestamp, Workflow, WorkflowRef};
-use tokio::sync::Semaphore;
+use tempfile::TempDir;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
 pub(crate) const HOUR: Duration = Duration::from_hours(1);
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 
+/// Where a test's engines keep their runs, and how they write payloads.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum Place {
+    #[default]
+    Memory,
+    Sqlite,
+    Postgres,
+    /// In memory, by another codec than JSON.
+    Inverted,
+}
+
+thread_local! {
+    /// Where the test that runs on this thread is at home.
+    static PLACE: Cell<Place> = const { Cell::new(Place::Memory) };
+    /// Folders of its files, until it ends.
+    static FOLDERS: RefCell<Vec<TempDir>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs a test somewhere else than in memory.
+pub(crate) fn on(place: Place, test: fn()) {
+    PLACE.set(place);
+    test();
+}
+
+/// Lets tests of a module, which run in memory, run elsewhere too.
+macro_rules! run_on {
+    ($place:ident, $module:ident: $($test:ident),*) => {
+        mod $module {
+            use crate::support::{Place, on};
+            $(#[test] fn $test() { on(Place::$place, super::$test); })*
+        }
+    };
+}
+
+/// Lets tests of a module run on the other stores, and with another codec.
+macro_rules! on_every_store {
+    ($($test:ident),* $(,)?) => {
+        run_on!(Sqlite, on_sqlite: $($test),*);
+        run_on!(Postgres, on_postgres: $($test),*);
+        run_on!(Inverted, with_another_codec: $($test),*);
+    };
+}
+
+/// Says why tests that take long on PostgreSQL need not run there.
+macro_rules! not_on_postgres {
+    ($why:literal: $($test:ident),* $(,)?) => {
+        run_on!(Sqlite, on_sqlite_alone: $($test),*);
+    };
+}
+
+/// Says why tests of a module run in memory only.
+macro_rules! in_memory_only {
+    ($why:literal: $($test:ident),* $(,)?) => {
+        const _: &[(&str, fn())] = &[$(($why, $test)),*];
+    };
+}
+
+/// Begins to build the first engine of a test.
+pub(crate) fn builder() -> TestEngineBuilder<()> {
+    match PLACE.get() {
+        Place::Memory => TestEngine::builder(),
+        Place::Sqlite => {
+            let folder = TempDir::new().unwrap();
+            let path = folder.path().join("stepwell.db");
+            FOLDERS.with_borrow_mut(|folders| folders.push(folder));
+            TestEngine::on_sqlite(path)
+        }
+        Place::Postgres => TestEngine::on_postgres(TestDatabase::create_blocking()),
+        Place::Inverted => TestEngine::builder().codec(Inverted),
+    }
+}
+
+/// Begins to build another engine on the same store.
+pub(crate) fn beside(test: &TestEngine) -> TestEngineBuilder<()> {
+    match PLACE.get() {
+        Place::Inverted => test.builder_beside().codec(Inverted),
+        _ => test.builder_beside(),
+    }
+}
+
+/// JSON with every bit turned round: no reader of JSON takes it for its own.
+pub(crate) struct Inverted;
+
+fn inverted(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().map(|byte| !byte).collect()
+}
+
+impl Codec for Inverted {
+    fn tag(&self) -> &'static str {
+        "inverted"
+    }
+
+    fn encode(&self, value: &dyn Serialize) -> Result<Vec<u8>, CodecError> {
+        Ok(inverted(&JsonCodec.encode(value)?))
+    }
+
+    fn decode(
+        &self,
+        bytes: &[u8],
+        read: &mut dyn FnMut(&mut dyn Deserializer<'_>) -> Result<(), erased_serde::Error>,
+    ) -> Result<(), CodecError> {
+        JsonCodec.decode(&inverted(bytes), read)
+    }
+
+    fn digest(&self, bytes: &[u8]) -> [u8; 32] {
+        JsonCodec.digest(&inverted(bytes))
+    }
+}
+
 /// An engine on virtual time that knows one workflow.
 pub(crate) fn engine_with<I, O, S: Send + Sync + 'static>(
     state: S,
     workflow: Workflow<I, O, S>,
 ) -> (TestEngine, WorkflowRef<I, O>) {
-    let mut builder = TestEngine::builder().state(state);
+    let mut builder = builder().state(state);
     let handle = builder.workflow(workflow);
     (builder.start().unwrap(), handle)
 }
@@ -57,28 +169,6 @@ impl Drop for WriteOnDrop {
     }
 }
 
-/// Holds steps until the test lets them pass. Clones share one gate.
-#[derive(Clone)]
-pub(crate) struct Gate(Arc<Semaphore>);
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(0)))
-    }
-}
-
-impl Gate {
-    /// Waits for a passage and uses it up.
-    pub(crate) async fn pass(&self) {
-        self.0.acquire().await.unwrap().forget();
-    }
-
-    /// Lets `n` steps pass, those that wait and those that come.
-    pub(crate) fn let_pass(&self, n: usize) {
-        self.0.add_permits(n);
-    }
-}
-
 /// What most workflows of these tests share: a journal to write, a gate to wait at, and a clock
 /// for steps that take their time.
 #[derive(Clone, Default)]
@@ -105,7 +195,7 @@ impl World {
         test: &TestEngine,
         workflow: Workflow<I, O, Self>,
     ) -> TestEngine {
-        let mut builder = test.builder_beside().state(self.clone());
+        let mut builder = beside(test).state(self.clone());
         builder.workflow(workflow);
         builder.start().unwrap()
     }
@@ -115,6 +205,11 @@ impl World {
         let clock = self.clock.get().expect("the world's engine was started");
         clock.sleep(span).await;
     }
+}
+
+/// Everything that a test's store holds.
+pub(crate) fn dump(test: &TestEngine) -> StoreDump {
+    test.store().dump().now_or_never().expect("it is answered at once").unwrap()
 }
 
 /// The state of one step.
@@ -186,5 +281,22 @@ pub(crate) fn refused<T>(answer: Result<T, Error>, code: Code, words: &[&str]) {
     assert!(text.starts_with(&code.to_string()), "the message begins with its code: {text}");
     for word in words {
         assert!(text.contains(word), "{word:?} is missing in: {text}");
+    }
+}
+
+#[test]
+fn every_test_on_virtual_time_runs_on_every_store_or_says_why_not() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/acceptance");
+    for file in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let (tests, lists) = text.split_at(text.find("\non_every_store!").unwrap_or(text.len()));
+        let lists =
+            if lists.is_empty() { text.split("in_memory_only!(\"").nth(1) } else { Some(lists) };
+        // Modules without lists are on real time.
+        let Some(lists) = lists else { continue };
+        for test in tests.split("#[test]\n").skip(1) {
+            let name = test.split("fn ").nth(1).and_then(|rest| rest.split('(').next()).unwrap();
+            assert!(lists.contains(&format!("    {name},\n")), "{name} is on no list");
+        }
     }
 }

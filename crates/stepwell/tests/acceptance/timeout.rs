@@ -126,3 +126,12 @@ fn a_step_that_panics_while_it_is_dropped_costs_neither_worker_nor_slot() {
     assert_eq!(states(&cancelled), "sore CANCELLED");
     assert_eq!(test.as_async().n_running(), 0);
 }
+
+on_every_store![
+    a_step_over_its_time_is_dropped_and_fails,
+    each_attempt_has_the_whole_time_out_and_is_retried_by_the_policy,
+    a_step_that_ends_in_time_is_left_alone,
+    a_step_that_beats_may_take_as_long_as_it_likes,
+    a_step_that_goes_silent_is_found_on_a_live_worker,
+    a_step_that_panics_while_it_is_dropped_costs_neither_worker_nor_slot,
+];

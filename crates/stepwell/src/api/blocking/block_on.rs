@@ -15,11 +15,19 @@ pub(crate) trait BlockOn: Send + Sync {
     /// Refuses callers that must not block.
     fn check(&self) -> Result<(), Error>;
 
-    /// Blocks until the future has ended.
-    fn block_on(&self, future: BoxFuture<()>);
+    /// Blocks until the future has ended. On virtual time it may never end; then the answer says
+    /// why.
+    fn block_on(&self, future: BoxFuture<()>) -> Result<(), Stuck>;
 }
 
+/// Why a future on virtual time cannot end.
+pub(crate) struct Stuck(pub(crate) String);
+
 /// Blocks until a future has ended and gives its answer.
+///
+/// # Panics
+/// At the caller's line, when a test waits for what cannot happen.
+#[track_caller]
 pub(super) fn answer_of<T, F>(runtime: &dyn BlockOn, future: F) -> Result<T, Error>
 where
     T: Send + 'static,
@@ -28,10 +36,13 @@ where
     runtime.check()?;
     let answer = Arc::new(Mutex::new(None));
     let answer_to = Arc::clone(&answer);
-    runtime.block_on(Box::pin(async move {
+    let ended = runtime.block_on(Box::pin(async move {
         let answer = future.await;
         *answer_to.lock().expect("no holder of the lock panics") = Some(answer);
     }));
+    if let Err(Stuck(why)) = ended {
+        panic!("{why}");
+    }
     let answer = answer.lock().expect("no holder of the lock panics").take();
     answer.unwrap_or_else(|| Err(Error::stopped()))
 }
@@ -56,10 +67,11 @@ impl BlockOn for OwnRuntime {
         refuse_async()
     }
 
-    fn block_on(&self, future: BoxFuture<()>) {
+    fn block_on(&self, future: BoxFuture<()>) -> Result<(), Stuck> {
         if let Some(runtime) = &self.0 {
             runtime.block_on(future);
         }
+        Ok(())
     }
 }
 

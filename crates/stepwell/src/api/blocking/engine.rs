@@ -56,6 +56,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the store cannot be reached.
+    #[track_caller]
     pub fn start_many<I, O>(
         &self,
         workflow: &WorkflowRef<I, O>,
@@ -76,6 +77,7 @@ impl Engine {
     ///
     /// # Errors
     /// `SW0013` if the tenant has no such run.
+    #[track_caller]
     pub fn run_handle(&self, tenant: &str, id: &str) -> Result<Run, Error> {
         let (engine, tenant, id) = (self.engine.clone(), tenant.to_owned(), id.to_owned());
         let run = self.block_on(async move { engine.run_handle(&tenant, &id).await })?;
@@ -86,6 +88,7 @@ impl Engine {
     ///
     /// # Errors
     /// `SW0013` if the tenant has no such run of this workflow.
+    #[track_caller]
     pub fn run_handle_of<I: 'static, O: 'static>(
         &self,
         workflow: &WorkflowRef<I, O>,
@@ -103,6 +106,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the store cannot be reached.
+    #[track_caller]
     pub fn list(
         &self,
         filter: RunFilter,
@@ -117,6 +121,7 @@ impl Engine {
     ///
     /// # Errors
     /// When a value makes no sense, or the store cannot be reached.
+    #[track_caller]
     pub fn set_tenant(&self, tenant: &str, settings: TenantSettings) -> Result<(), Error> {
         let (engine, tenant) = (self.engine.clone(), tenant.to_owned());
         self.block_on(async move { engine.set_tenant(&tenant, settings).await })
@@ -126,6 +131,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the store cannot be reached.
+    #[track_caller]
     pub fn tenant(&self, tenant: &str) -> Result<Option<TenantView>, Error> {
         let (engine, tenant) = (self.engine.clone(), tenant.to_owned());
         self.block_on(async move { engine.tenant(&tenant).await })
@@ -141,6 +147,7 @@ impl Engine {
     ///
     /// # Errors
     /// `SW0024` inside an async context.
+    #[track_caller]
     pub fn stop_gracefully(&self) -> Result<StopReport, Error> {
         let engine = self.engine.clone();
         self.block_on(async move { Ok(engine.stop_gracefully().await) })
@@ -150,11 +157,13 @@ impl Engine {
     ///
     /// # Errors
     /// `SW0024` inside an async context.
+    #[track_caller]
     pub fn stop(&self, grace: Duration) -> Result<StopReport, Error> {
         let engine = self.engine.clone();
         self.block_on(async move { Ok(engine.stop(grace).await) })
     }
 
+    #[track_caller]
     fn block_on<T, F>(&self, future: F) -> Result<T, Error>
     where
         T: Send + 'static,

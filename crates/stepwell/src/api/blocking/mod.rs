@@ -26,7 +26,7 @@ mod run;
 mod start;
 
 #[cfg(feature = "testing")]
-pub(crate) use block_on::BlockOn;
+pub(crate) use block_on::{BlockOn, Stuck};
 pub use builder::EngineBuilder;
 pub use engine::Engine;
 pub use run::Run;

@@ -65,6 +65,7 @@ impl<O: 'static> Run<O> {
     ///
     /// # Errors
     /// When the run failed or was cancelled, or its output does not fit `O`.
+    #[track_caller]
     pub fn result(&self) -> Result<O, Error>
     where
         O: Send,
@@ -77,6 +78,7 @@ impl<O: 'static> Run<O> {
     ///
     /// # Errors
     /// As there, and `SW0019` when the time is up. The run goes on.
+    #[track_caller]
     pub fn result_within(&self, timeout: Duration) -> Result<O, Error>
     where
         O: Send,
@@ -89,6 +91,7 @@ impl<O: 'static> Run<O> {
     ///
     /// # Errors
     /// When the engine is stopped meanwhile.
+    #[track_caller]
     pub fn ended(&self) -> Result<RunStatus, Error> {
         let run = self.run.clone();
         self.block_on(async move { run.ended().await })
@@ -98,6 +101,7 @@ impl<O: 'static> Run<O> {
     ///
     /// # Errors
     /// When the store cannot be reached.
+    #[track_caller]
     pub fn status(&self) -> Result<RunStatus, Error> {
         let run = self.run.clone();
         self.block_on(async move { run.status().await })
@@ -107,6 +111,7 @@ impl<O: 'static> Run<O> {
     ///
     /// # Errors
     /// When the store cannot be reached.
+    #[track_caller]
     pub fn outcome(&self) -> Result<RunOutcome, Error> {
         let run = self.run.clone();
         self.block_on(async move { run.outcome().await })
@@ -116,6 +121,7 @@ impl<O: 'static> Run<O> {
     ///
     /// # Errors
     /// When the step has no output, or it does not fit `T`.
+    #[track_caller]
     pub fn output<T, K>(&self, step: &StepRef<T, K>) -> Result<K::Output<T>, Error>
     where
         T: DeserializeOwned + Send + 'static,
@@ -129,6 +135,7 @@ impl<O: 'static> Run<O> {
     ///
     /// # Errors
     /// When the store cannot be reached.
+    #[track_caller]
     pub fn outputs(&self) -> Result<BTreeMap<String, Value>, Error> {
         let run = self.run.clone();
         self.block_on(async move { run.outputs().await })
@@ -138,6 +145,7 @@ impl<O: 'static> Run<O> {
     ///
     /// # Errors
     /// When the store cannot be reached.
+    #[track_caller]
     pub fn tasks(&self) -> Result<Vec<TaskStatus>, Error> {
         let run = self.run.clone();
         self.block_on(async move { run.tasks().await })
@@ -147,6 +155,7 @@ impl<O: 'static> Run<O> {
     ///
     /// # Errors
     /// When the store cannot be reached.
+    #[track_caller]
     pub fn events(&self) -> Result<Vec<RunEvent>, Error> {
         let run = self.run.clone();
         self.block_on(async move { run.events().await })
@@ -156,6 +165,7 @@ impl<O: 'static> Run<O> {
     ///
     /// # Errors
     /// When the store cannot be reached.
+    #[track_caller]
     pub fn attempts(&self) -> Result<Vec<(String, Attempt)>, Error> {
         let run = self.run.clone();
         self.block_on(async move { run.attempts().await })
@@ -165,11 +175,13 @@ impl<O: 'static> Run<O> {
     ///
     /// # Errors
     /// When the store cannot be reached, or the engine was stopped.
+    #[track_caller]
     pub fn cancel(&self) -> Result<CancelAnswer, Error> {
         let run = self.run.clone();
         self.block_on(async move { run.cancel().await })
     }
 
+    #[track_caller]
     fn block_on<T, F>(&self, future: F) -> Result<T, Error>
     where
         T: Send + 'static,

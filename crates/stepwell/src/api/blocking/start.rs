@@ -31,6 +31,7 @@ impl<O: 'static> Start<O> {
     ///
     /// # Errors
     /// When the start is refused, or the store cannot be reached.
+    #[track_caller]
     pub fn now(self) -> Result<Run<O>, Error> {
         let Self { start, runtime } = self;
         let run = answer_of(runtime.as_ref(), start.into_future())?;
@@ -64,6 +65,7 @@ impl<O: Send + 'static> StartAndWait<O> {
     ///
     /// # Errors
     /// When the start is refused, the store cannot be reached, or the run does not complete.
+    #[track_caller]
     pub fn wait(self) -> Result<O, Error> {
         answer_of(self.runtime.as_ref(), self.start.into_future())
     }
