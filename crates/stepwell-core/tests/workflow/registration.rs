@@ -32,7 +32,7 @@ fn known(stored: &[(u32, Definition)]) -> Vec<KnownVersion<'_>> {
 fn numbers(definition: &Definition) -> String {
     let graph = &definition.graph;
     let each = (0..graph.n_numbers()).map(|ix| {
-        let node = Node(u32::try_from(ix).unwrap());
+        let node = Node(u32::try_from(ix).expect("numbers are small"));
         let name = graph.name(node).unwrap_or("?");
         match graph.kind(node) {
             NodeKind::Gone => format!("({name})"),

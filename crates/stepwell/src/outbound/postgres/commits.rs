@@ -57,9 +57,8 @@ impl PostgresStore {
         let (happenings, outputs) = self.happenings(items);
         let (decided, idle) = runs.open_and_decide(happenings, offer).await?;
         let DecidedBatch { mut verdicts, updates, tenants } = decided;
-        let mut is_applied = |item: &CommitItem| {
-            verdicts.next(item.claim.run).is_some_and(Verdict::is_applied)
-        };
+        let mut is_applied =
+            |item: &CommitItem| verdicts.next(item.claim.run).is_some_and(Verdict::is_applied);
         let applied: Vec<bool> = items.iter().map(&mut is_applied).collect();
         let earlier = find_earlier(session, items, &applied, &updates).await?;
         let outputs: Vec<(RunKey, Node, &Payload)> = applied_outputs(items, &applied, &outputs);

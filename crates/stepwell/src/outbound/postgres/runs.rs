@@ -7,9 +7,7 @@ use tokio_postgres::Row;
 
 use super::lookup::IdLookup;
 use super::rows::run::StoredRun;
-use super::rows::{
-    attempt, event, key, keys, payload, read_all, rows_max as limit, run, task,
-};
+use super::rows::{attempt, event, key, keys, payload, read_all, rows_max as limit, run, task};
 use super::run::inputs::read_parent_results;
 use super::run::start::FIND_RUNS;
 use super::session::{Params, PgResult, Session};

@@ -12,7 +12,8 @@ use super::session::{Done, Params, PgResult, Session};
 use super::sql::{self, Sql};
 use super::{PostgresStore, Role};
 use crate::ports::{
-    ClaimRef, HeartbeatAnswer, Hint, HintSet, ReapRequest, Reaped, StoreError, WorkerRegistration, Workers,
+    ClaimRef, HeartbeatAnswer, Hint, HintSet, ReapRequest, Reaped, StoreError, WorkerRegistration,
+    Workers,
 };
 
 const UPSERT_WORKER: Sql = sql::WORKER.named("upsert_worker");

@@ -8,8 +8,8 @@ use stepwell_core::lease::{Life, is_dead, losses_after};
 use stepwell_core::time::Timestamp;
 
 use super::super::queue::service::lock_serving_exclusive;
-use super::super::rows::worker::{self, HeldClaim};
 use super::super::rows::read_all;
+use super::super::rows::worker::{self, HeldClaim};
 use super::super::run::{Happened, Happenings, RunSet};
 use super::super::session::PgResult;
 use super::super::sql::{self, Sql};

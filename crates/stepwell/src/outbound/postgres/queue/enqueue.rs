@@ -112,12 +112,7 @@ impl QueueSet<'_> {
     }
 
     /// Puts tasks into their queues at their tenants' next positions.
-    async fn make_ready(
-        &self,
-        tasks: &[Queued],
-        arrivals: Arrivals,
-        room: &Room,
-    ) -> PgResult<()> {
+    async fn make_ready(&self, tasks: &[Queued], arrivals: Arrivals, room: &Room) -> PgResult<()> {
         if tasks.is_empty() {
             return Ok(());
         }

@@ -18,9 +18,7 @@ use super::super::sql::{self, Sql};
 use super::QueueSet;
 use super::enqueue::{Served, is_served, n_spans, numbers_in};
 use super::limits::{SHARE_TENANTS, Settings};
-use super::positions::{
-    Arrivals, Frontiers, TenantPositions, take_positions, tenants_in_queues,
-};
+use super::positions::{Arrivals, Frontiers, TenantPositions, take_positions, tenants_in_queues};
 
 const LOCK_POSITIONS_FOR_ENQUEUE: Sql = sql::POSITION.named("lock_positions_for_enqueue");
 

@@ -1,4 +1,5 @@
-//! Rows of `tenant_position`, `frontier` and `watermark`: where tenants and queues are in the fair order.
+//! Rows of `tenant_position`, `frontier` and `watermark`: where tenants and queues are in the fair
+//! order.
 
 use stepwell_core::id::Queue;
 use stepwell_core::queue::{OrderKey, Position};

@@ -20,7 +20,9 @@ use super::super::session::{Conflict, Learned, PgResult};
 use super::super::sql::{self, Sql};
 use super::RunSet;
 use super::write::RunUpdate;
-use crate::ports::{ClaimRequest, ExistingRun, Payload, StartAnswer, StartRequest, StoredDefinition};
+use crate::ports::{
+    ClaimRequest, ExistingRun, Payload, StartAnswer, StartRequest, StoredDefinition,
+};
 
 const INSERT_NEW_RUNS: Sql = sql::RUN.named("insert_new_runs");
 const INSERT_RUNS: Sql = sql::RUN.named("insert_runs");
@@ -120,7 +122,6 @@ impl<'r> NewRuns<'r> {
         let new = new.into_iter().map(|(_, start)| *start).collect();
         (Cow::Owned(new), refused.into_iter().map(names).collect())
     }
-
 }
 
 fn arrays_of<'r>(new: &[Start<'r>]) -> FreshRunArrays<'r> {

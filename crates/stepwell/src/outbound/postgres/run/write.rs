@@ -17,9 +17,7 @@ use super::super::session::{PgResult, first_error};
 use super::RunSet;
 use super::inputs::{InputBatch, InputPlan};
 use super::write_rows::RowWriter;
-use crate::ports::{
-    ClaimRef, ClaimedTask, HandedOver, Hint, HintSet, Payload, StoredDefinition,
-};
+use crate::ports::{ClaimRef, ClaimedTask, HandedOver, Hint, HintSet, Payload, StoredDefinition};
 
 /// A decided run, ready to be written.
 pub(crate) struct RunUpdate {
@@ -117,7 +115,9 @@ impl RunSet<'_> {
     pub(crate) async fn write(&self, write: Write<'_, '_>) -> PgResult<Outcome> {
         let Write { updates, tenants, payloads, closes, idle } = write;
         let mut hints = HintSet::default();
-        updates.iter().for_each(|update| hints.add_all(HintSet::earned_by(&update.changes)));
+        for update in &updates {
+            hints.add_all(HintSet::earned_by(&update.changes));
+        }
         let tasks: Vec<Queued> = updates.iter().flat_map(RunUpdate::queued).collect();
         let is_withdrawn = updates.iter().any(|update| !update.changes.dequeued.is_empty());
         let workers = self.ids.worker_nos(&workers_of(&updates)).await?;

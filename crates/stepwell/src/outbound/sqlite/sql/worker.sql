@@ -1,7 +1,8 @@
 -- Workers, their queues and what they serve.
 
 -- name: upsert_worker
-insert into worker (id, lease_micros, seen_at, state, process_lock) values (?1, ?2, ?3, {worker.ALIVE}, ?4)
+insert into worker (id, lease_micros, seen_at, state, process_lock)
+values (?1, ?2, ?3, {worker.ALIVE}, ?4)
 on conflict (id) do update set lease_micros = excluded.lease_micros, seen_at = excluded.seen_at,
     state = {worker.ALIVE}, next_turn = 0, process_lock = excluded.process_lock
 returning no
