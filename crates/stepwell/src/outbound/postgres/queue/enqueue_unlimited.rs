@@ -18,7 +18,9 @@ use super::super::sql::{self, Sql};
 use super::QueueSet;
 use super::enqueue::{Served, is_served, n_spans, numbers_in};
 use super::limits::{SHARE_TENANTS, Settings};
-use super::positions::{Arrivals, Frontiers, TenantPositions, take_positions, tenants_in_queues};
+use super::positions::{
+    Arrivals, Frontiers, TenantPositions, check_positions, take_positions, tenants_in_queues,
+};
 
 const LOCK_POSITIONS_FOR_ENQUEUE: Sql = sql::POSITION.named("lock_positions_for_enqueue");
 
@@ -88,6 +90,9 @@ impl QueueSnapshot {
         let weight = |no| tenants.weight(no);
         let (positions, frontiers) = (&mut self.positions, &self.frontiers);
         let places = take_positions(&served, arrivals, weight, positions, frontiers)?;
+        if arrivals == Arrivals::OfStarts {
+            check_positions(&unserved, weight, positions, frontiers)?;
+        }
         let taken = tenants_in_queues(&served);
         self.positions.retain(|tenant, _| taken.contains(tenant));
         Ok(Placed { served, unserved, places, positions: self.positions })

@@ -70,6 +70,23 @@ pub(super) fn take_positions(
     if full.is_empty() { Ok(places) } else { Err(Conflict::OutOfPositions(full).into()) }
 }
 
+/// Starts are refused for want of positions also where nobody serves their tasks yet.
+pub(super) fn check_positions(
+    tasks: &[Queued],
+    weight: impl Fn(u32) -> u32,
+    positions: &TenantPositions,
+    frontiers: &Frontiers,
+) -> PgResult<()> {
+    let is_full = |(tenant_no, queue): &TenantInQueue| {
+        let frontier = frontiers.get(queue).copied().unwrap_or_default();
+        let last = positions.get(&(*tenant_no, queue.clone())).copied().flatten();
+        TenantPosition { frontier, last, weight: weight(*tenant_no) }.check().is_err()
+    };
+    let full: BTreeSet<TenantInQueue> =
+        tenants_in_queues(tasks).into_iter().filter(is_full).collect();
+    if full.is_empty() { Ok(()) } else { Err(Conflict::OutOfPositions(full).into()) }
+}
+
 impl QueueSet<'_> {
     /// The last positions of tenants in queues, locked in order. Rows that are missing are inserted
     /// before.

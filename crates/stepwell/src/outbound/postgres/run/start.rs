@@ -160,21 +160,21 @@ impl RunSet<'_> {
         if !self.queues.guesses.is_none_full() {
             room = self.queues.look_for_room(&new.root_queues()).await?;
         }
-        let (new, without_room) = new.with_room(&room);
-        let arrays = arrays_of(&new);
-        let tenants: BTreeSet<u32> = new.iter().map(|(_, tenant_no, _)| *tenant_no).collect();
+        let (fresh, without_room) = new.with_room(&room);
+        let arrays = arrays_of(&fresh);
+        let tenants: BTreeSet<u32> = new.starts.iter().map(|(_, no, _)| *no).collect();
         let (names, idle, inserted, unlimited) = tokio::join!(
             biased;
             self.ids.read_tenant_names(&tenants),
             self.queues.find_idle_worker(offer),
-            self.insert(&new, &arrays),
+            self.insert(&fresh, &arrays),
             self.queues.share_unlimited_tenants(&tenants),
         );
         let names = names?;
         let is_named = |(request, tenant_no, _): &Start<'_>| {
             names.get(tenant_no).is_some_and(|name| *name == request.seed.tenant)
         };
-        if !new.iter().all(is_named) {
+        if !new.starts.iter().all(is_named) {
             return Err(Conflict::TenantsRenumbered.into());
         }
         let (keys, ids_repeat) = inserted?;

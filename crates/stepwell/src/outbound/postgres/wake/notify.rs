@@ -126,14 +126,19 @@ impl WakeChannel {
     }
 
     fn hear(&self, note: &Notification) {
-        if note.process_id() != self.own.load(Ordering::Acquire) {
-            let kinds = WakeKinds::heard(note.payload());
-            kinds.give(&self.wakes.hints);
-            if kinds.contains(WakeKinds::POLICIES) {
-                self.wakes.policies.notify_one();
+        let is_own = note.process_id() == self.own.load(Ordering::Acquire);
+        match note.payload() {
+            // That of another process is no news.
+            TEST if is_own => self.wakes.heard_ourselves.notify_one(),
+            TEST => {}
+            _ if is_own => {}
+            payload => {
+                let kinds = WakeKinds::heard(payload);
+                kinds.give(&self.wakes.hints);
+                if kinds.contains(WakeKinds::POLICIES) {
+                    self.wakes.policies.notify_one();
+                }
             }
-        } else if note.payload() == TEST {
-            self.wakes.heard_ourselves.notify_one();
         }
     }
 
