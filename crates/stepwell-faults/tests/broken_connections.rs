@@ -191,7 +191,7 @@ async fn seen(client: &tokio_postgres::Client) -> (BTreeMap<String, i64>, i64) {
 
 /// How often dead workers were looked for through a wire, as leaders do when they renew their term.
 fn n_rounds(wire: &Wire) -> u64 {
-    wire.sessions().iter().map(|session| session.n_sent("-- any_dead_worker")).sum()
+    wire.sessions().iter().map(|session| session.n_sent("-- read_lives")).sum()
 }
 
 #[tokio::test(flavor = "multi_thread")]

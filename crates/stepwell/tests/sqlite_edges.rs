@@ -93,7 +93,7 @@ async fn one_tenant_too_many_is_refused() {
 }
 
 #[tokio::test]
-async fn a_timer_that_nothing_waits_for_fires_once() {
+async fn a_timer_that_nothing_waits_for_goes_without_being_counted() {
     let edge = Edge::new().await;
     assert!(matches!(edge.start("t", 1).await, StartAnswer::Started));
     edge.change("insert into timer (due_at, number, run, node) select 0, 9, run, node from task");
@@ -101,7 +101,7 @@ async fn a_timer_that_nothing_waits_for_fires_once() {
     let worker = WorkerId::new("w").expect("a good name");
     let lead = edge.store.lead(&worker, Duration::from_mins(1)).await.expect("it leads");
     let Lead::Leading(epoch) = lead else { panic!("nobody else leads") };
-    for n_fired in [1, 0] {
+    for n_fired in [0, 0] {
         let fired = edge.store.fire_timers(epoch, 10).await.expect("it answers");
         assert_eq!((fired.n_fired, fired.next_due), (n_fired, None));
     }

@@ -131,7 +131,7 @@ impl Stage {
 
     /// How far the queues were passed.
     pub(crate) async fn passed(&self) -> i64 {
-        let read = format!("select coalesce(max(order_key), 0) from {SCHEMA}.passed");
+        let read = format!("select coalesce(max(order_key), 0) from {SCHEMA}.watermark");
         let row = self.duet.watcher().query_one(&read, &[]).await;
         row.expect("it answers").get(0)
     }

@@ -10,7 +10,7 @@ use super::StoreError;
 /// What one round of firing did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FiredTimers {
-    /// How many fired.
+    /// How many fired; one that nothing waits for any more goes without being counted.
     pub n_fired: usize,
     /// How long until the next one is due, by the store's time; zero if more are due now.
     pub next_due: Option<Duration>,

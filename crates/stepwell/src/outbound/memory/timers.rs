@@ -24,14 +24,14 @@ impl Timers for MemoryStore {
 
 fn fire(tables: &mut Tables, timers_max: usize) -> Result<FiredTimers, StoreError> {
     let mut n_fired = 0;
-    while n_fired < timers_max {
+    for _ in 0..timers_max {
         let Some((due, _, run, node)) = tables.timers.by_due.first().copied() else { break };
         if due > tables.now {
             break;
         }
         tables.timers.clear(run, node);
-        tables.happen(run, Happening::timer_fired(node))?;
-        n_fired += 1;
+        let verdict = tables.happen(run, Happening::timer_fired(node))?;
+        n_fired += usize::from(verdict.is_applied());
     }
     Ok(FiredTimers { n_fired, next_due: next_due(tables) })
 }

@@ -33,10 +33,11 @@ pub(crate) async fn fire(
         happenings.entry(*run).or_default().push(happened);
     }
     let (mut verdicts, hints) = runs.happen(happenings).await?;
-    let n_fired = due.len();
+    let n_due = due.len();
     let is_stale =
         |timer: &(RunKey, Node)| !verdicts.next(timer.0).is_some_and(Verdict::is_applied);
     let stale: BTreeSet<(RunKey, Node)> = due.into_iter().filter(is_stale).collect();
+    let n_fired = n_due - stale.len();
     delete_timers(session, TaskKeys::of(stale)).await?;
     let next = session.one(NEXT_TIMER, &[]).await?;
     let next = next.as_ref().map(timer::read_due).transpose()?;

@@ -14,10 +14,12 @@ pub(crate) fn fire(
 ) -> Result<FiredTimers, StoreError> {
     let file = transaction.file;
     let due = rows::timer::due(file, transaction.now, timers_max)?;
-    let n_fired = due.len();
+    let mut n_fired = 0;
     for (run, node) in due {
         let verdict = happen(transaction, run, Happening::timer_fired(node))?;
-        if !verdict.is_applied() {
+        if verdict.is_applied() {
+            n_fired += 1;
+        } else {
             // Nothing waits for it. If it stayed, the leader would find it due again and again.
             let run_no = transaction.cache.runs.load(file, run)?.no;
             rows::timer::delete(file, run_no, node)?;
