@@ -151,10 +151,10 @@ impl Table {
     /// What a word stands for, if it is about this table.
     ///
     /// `{run}` lists its columns, `{run_names}` the same without the table's name. `{run_set}` sets
-    /// those that change from a row `c`, `{run_excluded}` from the row that could not be inserted,
-    /// `{run_updates}` by parameters that follow those of the key. `{run_values}` are parameters
-    /// with a value for each column, `{run_arrays}` with a list of values; `{run_change_names}` and
-    /// `{run_change_arrays}` are the same for the columns that change, after those of the key.
+    /// those that change from a row `c`, `{run_updates}` by parameters that follow those of the
+    /// key. `{run_values}` are parameters with a value for each column, `{run_arrays}` with a list
+    /// of values; `{run_change_names}` and `{run_change_arrays}` are the same for the columns that
+    /// change, after those of the key.
     fn word(&self, word: &str) -> Option<String> {
         let all = || self.columns.iter();
         let changed = || all().filter(|column| column.is_changed);
@@ -168,9 +168,6 @@ impl Table {
             "_change_names" => Some(list(change(), |column| column.name.to_owned())),
             "_change_arrays" => Some(arrays(change())),
             "_set" => Some(list(changed(), |column| format!("{0} = c.{0}", column.name))),
-            "_excluded" => {
-                Some(list(changed(), |column| format!("{0} = excluded.{0}", column.name)))
-            }
             _ => None,
         }
     }
@@ -320,7 +317,6 @@ mod tests {
         assert_eq!(filled("{run_arrays}"), "$1::text[], $2::uuid[], $3::smallint[]");
         assert_eq!(filled("{run_change_names}"), "key, status");
         assert_eq!(filled("{run_change_arrays}"), "$1::uuid[], $2::smallint[]");
-        assert_eq!(filled("{run_excluded}"), "status = excluded.status");
     }
 
     #[test]
