@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use jiff::SignedDuration;
+use stepwell::cli::{OutputArgs, StoreArgs};
 
 use crate::bench::Scenario;
 
@@ -13,6 +14,8 @@ const EXAMPLES: &str = "\
 Examples:
   stepwell demo                 watch a few orders go through a workflow
   stepwell demo --orders 50     the same with a crowd
+  stepwell runs --store shop.db list the runs in a store
+  stepwell show bakery/order-1  one run with its tasks and its log
   stepwell explain              list all error codes
   stepwell explain SW0007       what an error means and how to mend it
   stepwell migrate --print      the SQL that makes the tables in PostgreSQL
@@ -53,13 +56,8 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Print JSON, one object per line, and nothing else on standard output
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-
-    /// When to use colours; `auto` means on a terminal, unless `NO_COLOR` is set
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    pub(crate) color: ColorChoice,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// What to do.
@@ -67,6 +65,9 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run a small shop's order workflow and show what happens
     Demo(DemoArgs),
+    /// What every program can have by `stepwell::cli`
+    #[command(flatten)]
+    OfStore(stepwell::cli::Command),
     /// Say what an error code means, why it came up, and what to do
     Explain(ExplainArgs),
     /// Make the tables of a store, or bring them up to date
@@ -79,14 +80,6 @@ pub(crate) enum Command {
     /// A worker process of `bench`
     #[command(hide = true)]
     BenchWorker(BenchWorkerArgs),
-}
-
-/// When to use colours.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ColorChoice {
-    Auto,
-    Always,
-    Never,
 }
 
 /// Options of `stepwell demo`.
@@ -118,13 +111,8 @@ pub(crate) struct ExplainArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = MIGRATE_EXAMPLES)]
 pub(crate) struct MigrateArgs {
-    /// The store: a PostgreSQL URL, or the path of a SQLite file
-    #[arg(long, value_name = "URL|PATH", env = "STEPWELL_STORE", hide_env_values = true)]
-    pub(crate) store: Option<String>,
-
-    /// The PostgreSQL schema that holds the tables
-    #[arg(long, value_name = "NAME", default_value = "stepwell")]
-    pub(crate) schema: String,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
 
     /// Print PostgreSQL's SQL instead of running it; needs no store
     #[arg(long)]
@@ -238,6 +226,26 @@ mod tests {
             ["", "2", "s", "2x", "2s3", "2 s x", "-2s", "2s ago", "1mo", "99999999999999999999h"]
         {
             assert!(parse_span(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_page_on_the_command_line_has_every_command_and_option() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let page = std::fs::read_to_string(page).expect("the page is there");
+        // What all commands have stands before the sections of each.
+        let shared = ["json", "color", "help", "version", "store", "schema"];
+        for name in shared.iter().filter(|name| !["help", "version"].contains(name)) {
+            assert!(page.contains(&format!("`--{name}")), "--{name} is missing");
+        }
+        for command in Args::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let heading = format!("\n## `stepwell {}`\n", command.get_name());
+            let (_, section) = page.split_once(&heading).expect(&heading);
+            let section = section.split("\n## ").next().unwrap_or_default();
+            let options = command.get_arguments().filter_map(|argument| argument.get_long());
+            for option in options.filter(|option| !shared.contains(option)) {
+                assert!(section.contains(&format!("| `--{option}")), "{heading}: --{option}");
+            }
         }
     }
 

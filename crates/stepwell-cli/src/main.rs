@@ -3,7 +3,6 @@
 mod args;
 mod bench;
 mod commands;
-mod output;
 mod store;
 
 use std::process::ExitCode;

@@ -93,6 +93,16 @@ codes! {
     NoSuchPlace = 33,
     /// No encrypted connection comes about, or the server's certificate is not trusted.
     NoEncryption = 34,
+    /// An argument of a call makes no sense.
+    BadArgument = 35,
+    /// A signal's key was used before with another signal.
+    SignalKeyConflict = 36,
+    /// The run holds as many signals that nobody got as it may.
+    TooManySignals = 37,
+    /// The run ended, or its end was decided, before the signal came.
+    RunTakesNoSignals = 38,
+    /// The run's payloads were written by a codec that this program does not have.
+    OtherCodec = 39,
 }
 
 impl fmt::Display for Code {

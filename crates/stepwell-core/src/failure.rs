@@ -25,6 +25,8 @@ pub enum FailureKind {
     Payload,
     /// The run's required output step was skipped.
     OutputSkipped,
+    /// The run's deadline passed.
+    Deadline,
 }
 
 /// Whether and when a failed step may be tried again.
@@ -61,8 +63,8 @@ impl Failure {
     pub fn new(kind: FailureKind, type_name: &str, message: &str) -> Self {
         Self {
             kind,
-            type_name: clean(type_name),
-            message: clean(message),
+            type_name: clean_text(type_name, ERROR_BYTES_MAX),
+            message: clean_text(message, ERROR_BYTES_MAX),
             causes: Vec::new(),
             retry: RetryAdvice::ByPolicy,
         }
@@ -72,7 +74,7 @@ impl Failure {
     #[must_use]
     pub fn caused_by(mut self, cause: &str) -> Self {
         if self.causes.len() < ERROR_CAUSES_MAX {
-            self.causes.push(clean(cause));
+            self.causes.push(clean_text(cause, ERROR_BYTES_MAX));
         }
         self
     }
@@ -85,13 +87,14 @@ impl Failure {
     }
 }
 
-/// NUL cannot be stored as text by every database, so it is shown instead of kept. What is shown
-/// takes more bytes than NUL did, so the text is cut after the exchange.
-fn clean(text: &str) -> String {
+/// Text of users as it is kept, cut to so many bytes. NUL cannot be stored as text by every
+/// database, so it is shown instead; that takes more bytes, so the text is cut after the exchange.
+#[must_use]
+pub fn clean_text(text: &str, bytes_max: usize) -> String {
     let mut kept = String::new();
     for char in text.chars() {
         let char = if char == '\0' { '\u{2400}' } else { char };
-        if kept.len() + char.len_utf8() > ERROR_BYTES_MAX {
+        if kept.len() + char.len_utf8() > bytes_max {
             break;
         }
         kept.push(char);

@@ -23,13 +23,37 @@ pub const ERROR_CAUSES_MAX: usize = 16;
 /// Most notes one attempt may carry.
 pub const NOTES_MAX: usize = 64;
 
+/// Longest name of a note, in bytes; the rest is cut.
+pub const NOTE_NAME_BYTES_MAX: usize = 200;
+
+/// Longest note, in bytes; the rest is cut.
+pub const NOTE_BYTES_MAX: usize = 8 * 1024;
+
 /// Most steps in one workflow. Node numbers above it are reserved for tasks the engine inserts.
 pub const STEPS_MAX: usize = 1_000_000;
 
 /// Most edges in one workflow.
 pub const EDGES_MAX: usize = 10_000_000;
 
-/// Most starts, commits or cancels in one store call.
+/// Most attributes of one signal or wait.
+pub const ATTRIBUTES_MAX: usize = 8;
+
+/// Longest name of an attribute, in bytes.
+pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 64;
+
+/// Longest value of an attribute, in bytes.
+pub const ATTRIBUTE_VALUE_BYTES_MAX: usize = 256;
+
+/// Most signals that one wait can be for.
+pub const AWAITED_SIGNALS_MAX: usize = 64;
+
+/// Most signals of one run that nobody got yet.
+pub const UNCONSUMED_SIGNALS_MAX: u32 = 10_000;
+
+/// Longest reason of a cancellation, in bytes.
+pub const REASON_BYTES_MAX: usize = 1_024;
+
+/// Most starts, commits or signals in one store call.
 pub const BATCH_ITEMS_MAX: usize = 10_000;
 
 /// Most rows on one page of a listing.
@@ -38,6 +62,9 @@ pub const PAGE_ROWS_MAX: usize = 1_000;
 /// Longest sleep, delay or time-out: a hundred years. Longer spans are refused, so that sums with
 /// any stored time stay far from overflow.
 pub const SPAN_MAX: Duration = Duration::from_hours(100 * 366 * 24);
+
+/// Greatest limit of a tenant: most of its tasks that may be ready or running at once.
+pub const TENANT_TASKS_MAX: u32 = i32::MAX.unsigned_abs();
 
 /// Greatest number of retries of one step.
 pub const RETRIES_MAX: u32 = 1_000_000;

@@ -1,13 +1,13 @@
 //! What must become of a run, worked out from its plan and its input alone.
 
-use crate::plan::{Plan, StepPlan, output};
+use crate::plan::{Plan, StepPlan, output, signal};
 
 /// What each step of a run must leave: its output, or `None` if it is skipped.
 #[must_use]
 pub fn outputs(plan: &Plan, input: u64) -> Vec<Option<u64>> {
     let mut outputs: Vec<Option<u64>> = Vec::new();
     for (place, step) in plan.steps.iter().enumerate() {
-        let parents = seen(step, &outputs);
+        let parents = seen(step, place, input, &outputs);
         let goes_along = if step.needs_all {
             parents.iter().any(Option::is_none)
         } else {
@@ -19,10 +19,20 @@ pub fn outputs(plan: &Plan, input: u64) -> Vec<Option<u64>> {
     outputs
 }
 
-/// What a step is given, out of what all steps left.
+/// What a step is given, out of what all steps left and what it was sent.
 #[must_use]
-pub fn seen(step: &StepPlan, outputs: &[Option<u64>]) -> Vec<Option<u64>> {
-    step.parents.iter().map(|parent| outputs[*parent]).collect()
+pub fn seen(
+    step: &StepPlan,
+    place: usize,
+    input: u64,
+    outputs: &[Option<u64>],
+) -> Vec<Option<u64>> {
+    let mut seen: Vec<Option<u64>> = step.parents.iter().map(|parent| outputs[*parent]).collect();
+    if step.awaits {
+        // A wait is skipped with the step before it.
+        seen.push(seen[0].map(|_| signal(input, place)));
+    }
+    seen
 }
 
 /// The id of a run tells its input, so that everything about it can be checked from the store.

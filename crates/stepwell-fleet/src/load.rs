@@ -9,8 +9,8 @@ use stepwell::{Engine, Error, Run};
 
 use crate::address::Address;
 use crate::chance::Chance;
-use crate::expected::run_id;
-use crate::plan::{N_RANDOM, random_name};
+use crate::expected::{input_of, run_id};
+use crate::plan::{self, N_RANDOM, StepPlan, random_name};
 use crate::real_time::{Deadline, pause, within};
 use crate::{Failure, Result};
 
@@ -33,6 +33,43 @@ pub struct Load {
     chance: Chance,
     acknowledged: Vec<String>,
     in_flight: FuturesUnordered<RunEnd>,
+}
+
+/// The steps of a plan that wait for a signal.
+fn awaited(plan: &str) -> impl Iterator<Item = usize> {
+    let plan = plan::all().into_iter().find(|known| known.name == plan);
+    let steps = plan.map(|plan| plan.steps).unwrap_or_default();
+    (0..steps.len()).filter(move |place| steps[*place].awaits)
+}
+
+/// Sends a run the signal of one of its steps, twice, and under one key: some come before their
+/// wait, some after, and none may be lost or count twice. While the store cannot be reached, the
+/// same signal is repeated.
+async fn send(run: &Run, place: usize) -> Result<()> {
+    let input = input_of(run.id()).ok_or_else(|| Failure("a run's id tells no input".into()))?;
+    let (name, payload) = (StepPlan::signal_name(place), plan::signal(input, place));
+    let deadline = Deadline::after(WAIT_MAX);
+    let mut n_sent = 0;
+    while n_sent < 2 {
+        match run.signal(&name, &payload).key(&name).await {
+            // A run whose wait is skipped may end before.
+            Ok(_) => n_sent += 1,
+            Err(Error::Unavailable { .. }) if !deadline.has_passed() => pause(RETRY).await,
+            Err(error) => return Err(Failure::of("send a signal", error)),
+        }
+    }
+    Ok(())
+}
+
+/// Sends a run all signals that its steps wait for.
+///
+/// # Errors
+/// If one is refused, or the store stays away.
+pub async fn send_all(run: &Run) -> Result<()> {
+    for place in awaited(run.workflow()) {
+        send(run, place).await?;
+    }
+    Ok(())
 }
 
 impl Load {
@@ -88,7 +125,16 @@ impl Load {
     fn wait_for(&mut self, run: &Run) {
         self.acknowledged.push(run.id().to_owned());
         let waited = run.clone();
-        self.in_flight.push(Box::pin(async move { Ok(waited.ended().await.map(drop)?) }));
+        let pauses: Vec<(usize, Duration)> = awaited(run.workflow())
+            .map(|place| (place, Duration::from_millis(self.chance.below(300) as u64)))
+            .collect();
+        self.in_flight.push(Box::pin(async move {
+            for (place, span) in pauses {
+                pause(span).await;
+                send(&waited, place).await?;
+            }
+            Ok(waited.ended().await.map(drop)?)
+        }));
     }
 
     /// Starts so many runs of a plan.

@@ -16,6 +16,7 @@ pub struct Plan {
 
 /// One step.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct StepPlan {
     /// Places of its parents in the plan.
     pub parents: Vec<usize>,
@@ -23,6 +24,8 @@ pub struct StepPlan {
     pub needs_all: bool,
     /// A durable sleep between its only parent and itself.
     pub nap: Option<Duration>,
+    /// A wait for a signal between its only parent and itself.
+    pub awaits: bool,
     /// It is skipped for one in so many values of its parents; 0 for never.
     pub skipped_one_in: u64,
     /// So many attempts fail on purpose.
@@ -50,6 +53,18 @@ impl StepPlan {
         format!("nap{place}")
     }
 
+    /// The name of the wait before it.
+    #[must_use]
+    pub fn wait_name(place: usize) -> String {
+        format!("wait{place}")
+    }
+
+    /// The name of the signal that the wait before it is for.
+    #[must_use]
+    pub fn signal_name(place: usize) -> String {
+        format!("go{place}")
+    }
+
     /// Whether its own condition skips it, given what its parents left.
     #[must_use]
     pub fn is_skipped(&self, parents: &[Option<u64>]) -> bool {
@@ -61,6 +76,12 @@ impl StepPlan {
 #[must_use]
 pub fn output(input: u64, place: usize, parents: &[Option<u64>]) -> u64 {
     mix([input, place as u64, digest(parents)])
+}
+
+/// The payload of the signal that a step of a run waits for.
+#[must_use]
+pub fn signal(input: u64, place: usize) -> u64 {
+    mix([input, place as u64, u64::MAX])
 }
 
 fn digest(parents: &[Option<u64>]) -> u64 {
@@ -159,9 +180,11 @@ fn diamond(steps: &mut Vec<StepPlan>, from: usize, chance: &mut Chance) {
 fn any_step(parents: Vec<usize>, chance: &mut Chance) -> StepPlan {
     let millis = |n: usize| Duration::from_millis(n as u64);
     let may_nap = parents.len() == 1 && chance.one_in(6);
+    let awaits = parents.len() == 1 && !may_nap && chance.one_in(4);
     StepPlan {
         needs_all: chance.one_in(3),
         nap: may_nap.then(|| millis(50 + chance.below(400))),
+        awaits,
         skipped_one_in: if chance.one_in(4) { 3 } else { 0 },
         n_failures: if chance.one_in(5) { 1 + u32::from(chance.one_in(3)) } else { 0 },
         backoff: millis(20 + chance.below(200)),
@@ -182,6 +205,7 @@ mod tests {
         assert!(plans.iter().all(|plan| (7..=32).contains(&plan.steps.len())));
         let any = |is: fn(&StepPlan) -> bool| plans.iter().any(|plan| plan.steps.iter().any(is));
         assert!(any(|step| step.nap.is_some()));
+        assert!(any(|step| step.awaits));
         assert!(any(|step| step.skipped_one_in > 0));
         assert!(any(|step| step.n_failures > 1));
         assert!(any(|step| step.is_blocking));

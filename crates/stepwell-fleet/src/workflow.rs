@@ -44,6 +44,11 @@ fn declare(
         let nap = w.sleep(&StepPlan::nap_name(place), span).after(parents[0]);
         return add(w, place, step, (parents[0], nap), |(value, _)| vec![*value]);
     }
+    if step.awaits {
+        let (name, signal) = (StepPlan::wait_name(place), StepPlan::signal_name(place));
+        let wait = w.wait::<u64>(&name, &signal).after(parents[0]);
+        return add(w, place, step, (parents[0], wait), |(value, sent)| vec![*value, *sent]);
+    }
     if step.needs_all {
         let needed: Vec<Needed<u64>> = parents.iter().map(|parent| parent.needed()).collect();
         let some = |values: &Vec<u64>| values.iter().copied().map(Some).collect();

@@ -10,6 +10,7 @@ use stepwell::{Engine, MemoryStore};
 use stepwell_fleet::checker::{Evidence, Faults};
 use stepwell_fleet::expected::run_id;
 use stepwell_fleet::history::{Mark, Recorder};
+use stepwell_fleet::load::send_all;
 use stepwell_fleet::plan::{self, N_RANDOM, random_name};
 use stepwell_fleet::workflow;
 use tempfile::TempDir;
@@ -30,7 +31,9 @@ async fn honest() -> Evidence {
         let input = number as u64 + 100;
         let id = run_id("run", input);
         let run = engine.start_by_name(&random_name(number), &input).id(&id).await;
-        ids.push((id, run.expect("it starts")));
+        let run = run.expect("it starts");
+        send_all(&run).await.expect("its signals are stored");
+        ids.push((id, run));
     }
     for (_, run) in &ids {
         run.ended().await.expect("it ends");

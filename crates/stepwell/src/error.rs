@@ -32,8 +32,8 @@ pub enum Error {
     },
     /// The run failed.
     #[error(
-        "{}: run {:?} failed in step {:?}: {}",
-        Code::RunFailed, .run.as_str(), .failure.step, .failure.failure.message
+        "{}: run {:?} failed{}: {}",
+        Code::RunFailed, .run.as_str(), in_step(.failure), .failure.failure.message
     )]
     RunFailed {
         /// The run.
@@ -95,6 +95,14 @@ impl Error {
     }
 }
 
+/// Where a run failed; a deadline passes in no step.
+fn in_step(failure: &RunFailure) -> String {
+    match failure.step.as_str() {
+        "" => String::new(),
+        step => format!(" in step {step:?}"),
+    }
+}
+
 fn definition_code(error: &DefinitionError) -> Code {
     match error {
         DefinitionError::WorkflowName { .. }
@@ -103,7 +111,7 @@ fn definition_code(error: &DefinitionError) -> Code {
         DefinitionError::DuplicateName { .. } => Code::DuplicateName,
         DefinitionError::NoSteps | DefinitionError::TooLarge { .. } => Code::BadSize,
         DefinitionError::Cycle { .. } => Code::Cycle,
-        DefinitionError::Policy { .. } => Code::BadPolicy,
+        DefinitionError::Policy { .. } | DefinitionError::WorkflowPolicy { .. } => Code::BadPolicy,
         _ => Code::UnknownParent,
     }
 }

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod api;
+#[cfg(feature = "cli")]
+pub mod cli;
 mod engine;
 mod error;
 mod error_codes;
@@ -14,10 +16,11 @@ mod wiring;
 mod worker;
 
 pub use api::{
-    After, Always, Attempt, ChainBuilder, Ctx, Definer, Engine, EngineBuilder, Kind, Maybe, Needed,
-    NewRun, Parent, Parents, RawParents, Result, Root, Run, RunEvent, RunOutcome, RunPage,
-    RunSummary, SleepBuilder, Start, StartAndWait, StepBuilder, StepError, StepRef, TaskStatus,
-    Workflow, WorkflowRef, blocking,
+    After, Always, Attempt, Bound, Bounded, Cancel, ChainBuilder, Ctx, Definer, Engine,
+    EngineBuilder, Forever, Kind, Maybe, Needed, NewRun, OpenWait, Parent, Parents, RawParents,
+    Result, Resumed, Root, Run, RunEvent, RunOutcome, RunPage, RunSummary, Sent, SentSignal,
+    Signal, Signalled, SleepBuilder, Start, StartAndWait, StepBuilder, StepError, StepRef,
+    TaskStatus, ToRun, ToWaiting, Unaddressed, Wait, WaitBuilder, Workflow, WorkflowRef, blocking,
 };
 pub use engine::Config;
 pub use erased_serde;
@@ -42,6 +45,9 @@ pub use worker::StopReport;
 /// Runs the examples in the documents.
 #[cfg(doctest)]
 mod documents {
+    #[cfg(feature = "cli")]
+    #[doc = include_str!("../../../docs/cli.md")]
+    struct Cli;
     #[doc = include_str!("../../../docs/concepts.md")]
     struct Concepts;
     #[doc = include_str!("../../../docs/configuration.md")]
@@ -49,6 +55,12 @@ mod documents {
     #[cfg(all(feature = "sqlite", feature = "postgres"))]
     #[doc = include_str!("../../../docs/operating.md")]
     struct Operating;
+    #[doc = include_str!("../../../docs/recipes/human-approval.md")]
+    struct HumanApproval;
+    #[doc = include_str!("../../../docs/recipes/linear-workflows.md")]
+    struct LinearWorkflows;
+    #[doc = include_str!("../../../docs/recipes/webhook-to-signal.md")]
+    struct WebhookToSignal;
     #[doc = include_str!("../../../docs/stores.md")]
     struct Stores;
     #[doc = include_str!("../../../docs/testing.md")]

@@ -12,6 +12,12 @@ use crate::outbound::tokio::{SystemClock, SystemIds, TokioSpawner};
 pub(crate) use crate::outbound::tokio::{host_name, is_in_blocking_step};
 use crate::ports::{Clock, Ids, Spawner};
 
+/// The machine's time, for those who look at a store from outside.
+#[cfg(feature = "cli")]
+pub(crate) fn system_now() -> stepwell_core::time::Timestamp {
+    SystemClock::new().now()
+}
+
 /// The time, tasks and ids that an engine runs on.
 pub(crate) struct EngineRuntime {
     pub(crate) clock: Arc<dyn Clock>,

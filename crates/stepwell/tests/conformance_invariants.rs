@@ -10,9 +10,12 @@ use stepwell::ports::{StoreDump, TaskPlace};
 use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::invariants::{DefinitionsById, regressions, violations};
 use stepwell::testing::conformance::world::{Run, World};
-use stepwell_core::id::{Queue, Token};
+use stepwell_core::id::{Node, Queue, RunKey, Token};
 use stepwell_core::queue::OrderKey;
-use stepwell_core::run::{Phase, RunLog, RunStatus, TaskRow};
+use stepwell_core::run::{
+    Attributes, EventKind, Phase, Resumed, RunLog, RunStatus, SignalRow, TaskRow, TaskState,
+    WaitRow,
+};
 use stepwell_core::time::Timestamp;
 
 /// A store with a task in every state, and one run that has ended.
@@ -35,13 +38,19 @@ impl Scene {
         let batch = world.claim_all().await;
         world.complete(batch.of("a")).await;
         world.skip(batch.of("x")).await;
-        let flow = world.define("a; x; r * 1/1h; s ~ 1h; q; b < a, s; c < x; d").await;
-        let open = world.start(&flow).await;
+        let text =
+            "a; x; r * 1/1h; s ~ 1h; q; b < a, s; c < x; d; u; w ? paid/2h; v ? paid; g ? go";
+        let flow = world.define(text).await;
+        let open = world.start_within(&flow, Duration::from_hours(9)).await;
         let batch = world.claim_all().await;
         world.complete(batch.of("a")).await;
         world.skip(batch.of("x")).await;
         world.fail(batch.of("r")).await;
         world.release(batch.of("q")).await;
+        world.waits_for(batch.of("u"), "done/1h").await;
+        for signal in ["done", "done", "go", "other"] {
+            world.signal(&open, signal).await;
+        }
         world.pass(Duration::from_secs(1));
         let definitions = [short, flow].map(|flow| (flow.0.id, flow.0));
         Self { dump: world.dump().await, definitions: definitions.into(), open, ended }
@@ -62,6 +71,23 @@ fn task<'dump>(scene: &Scene, dump: &'dump mut StoreDump, step: &str) -> &'dump 
 
 fn log<'dump>(dump: &'dump mut StoreDump, run: &Run) -> &'dump mut RunLog {
     dump.runs.get_mut(&run.key).expect("the dump has both runs")
+}
+
+fn waits<'dump>(scene: &Scene, dump: &'dump mut StoreDump) -> &'dump mut Vec<WaitRow> {
+    dump.waits.get_mut(&scene.open.key).expect("the open run waits")
+}
+
+fn signal<'dump>(scene: &Scene, dump: &'dump mut StoreDump, number: usize) -> &'dump mut SignalRow {
+    &mut dump.signals.get_mut(&scene.open.key).expect("signals were sent")[number - 1]
+}
+
+/// What the log says that a task got.
+fn received<'dump>(scene: &Scene, dump: &'dump mut StoreDump, step: &str) -> &'dump mut EventKind {
+    let node = Some(scene.open.node(step));
+    let events = log(dump, &scene.open).events.iter_mut();
+    let is_received = |kind: &EventKind| matches!(kind, EventKind::Signalled { .. });
+    let mut found = events.filter(|event| event.node == node && is_received(&event.kind));
+    &mut found.next().expect("the step got a signal").kind
 }
 
 /// What could be wrong with tasks and runs.
@@ -138,6 +164,107 @@ const LIES_ABOUT_LINES: &[(&str, Lie)] = &[
     ("a slot that was not taken", |_, d| d.admitted = BTreeMap::new()),
 ];
 
+/// What could be wrong with waits and deadlines.
+const LIES_ABOUT_WAITS: &[(&str, Lie)] = &[
+    ("a waiting task without a wait", |s, d| {
+        waits(s, d).remove(0);
+    }),
+    ("a wait of a task that does not wait", |s, d| {
+        let wait = WaitRow { node: s.open.node("q"), ..waits(s, d)[0].clone() };
+        waits(s, d).insert(0, wait);
+    }),
+    ("a wait that stands twice", |s, d| {
+        let wait = waits(s, d)[0].clone();
+        waits(s, d).insert(0, wait);
+    }),
+    ("waits in another order", |s, d| waits(s, d).reverse()),
+    ("a wait for something else", |s, d| waits(s, d)[0].signals = vec!["x".to_owned()]),
+    ("a wait for a signal with attributes", |s, d| {
+        waits(s, d)[0].matching = Attributes::from([("a".to_owned(), "b".to_owned())]);
+    }),
+    ("a wait that is over earlier", |s, d| {
+        waits(s, d)[0].deadline = Some(waits(s, d)[0].opened_at);
+    }),
+    ("a wait that opened later", |s, d| {
+        waits(s, d)[0].opened_at = waits(s, d)[0].opened_at.after(Duration::from_secs(1));
+    }),
+    ("a wait that was opened by nothing", |s, d| waits(s, d)[1].number += 40),
+    ("waits of a run that is not there", |s, d| {
+        let wait = waits(s, d).remove(0);
+        d.waits.insert(RunKey(99), vec![wait]);
+    }),
+    ("a wait without its timer", |s, d| {
+        d.timers.remove(&(s.open.key, s.open.node("w")));
+    }),
+    ("a timer of a wait for ever", |s, d| {
+        d.timers.insert((s.open.key, s.open.node("v")), Timestamp::MAX);
+    }),
+    ("a task that waits longer than its wait", |s, d| {
+        d.timers.insert((s.open.key, s.open.node("w")), Timestamp::MAX);
+        task(s, d, "w").phase = Phase::Waiting { due: Some(Timestamp::MAX) };
+    }),
+    ("a deadline without its timer", |s, d| {
+        d.timers.remove(&(s.open.key, Node::DEADLINE));
+    }),
+    ("a deadline at another time", |s, d| log(d, &s.open).run.deadline = Some(Timestamp::MAX)),
+    ("a deadline that nobody set", |s, d| log(d, &s.open).run.deadline = None),
+    ("a deadline of an ended run", |s, d| {
+        log(d, &s.ended).run.deadline = Some(Timestamp::MAX);
+        d.timers.insert((s.ended.key, Node::DEADLINE), Timestamp::MAX);
+    }),
+];
+
+/// What could be wrong with signals.
+const LIES_ABOUT_SIGNALS: &[(&str, Lie)] = &[
+    ("a signal not counted", |s, d| log(d, &s.open).run.n_signals += 1),
+    ("a kept signal not counted", |s, d| log(d, &s.open).run.n_unconsumed = 0),
+    ("a signal lost", |s, d| {
+        d.signals.get_mut(&s.open.key).map(Vec::pop);
+        log(d, &s.open).run.n_signals -= 1;
+    }),
+    ("a key that stands twice", |s, d| {
+        let key = signal(s, d, 2).key.clone();
+        signal(s, d, 1).key = key;
+    }),
+    ("a signal sent before the one before it", |s, d| {
+        signal(s, d, 1).sent_at = signal(s, d, 1).sent_at.after(Duration::from_secs(1));
+    }),
+    ("a signal consumed by another", |s, d| signal(s, d, 1).consumed_by = Some(s.open.node("w"))),
+    ("a signal consumed by nobody", |s, d| {
+        signal(s, d, 1).consumed_by = None;
+        log(d, &s.open).run.n_unconsumed += 1;
+    }),
+    ("a signal consumed without a word", |s, d| {
+        signal(s, d, 2).consumed_by = Some(s.open.node("u"));
+        log(d, &s.open).run.n_unconsumed -= 1;
+    }),
+    ("a signal of another name", |s, d| signal(s, d, 1).name = "x".into()),
+    ("a signal that came too late", |s, d| {
+        for number in 1..=4 {
+            signal(s, d, number).sent_at = Timestamp::MAX;
+        }
+    }),
+    ("a signal that a wait was not given", |s, d| signal(s, d, 4).name = "paid".into()),
+    ("a signal that overtook another", |s, d| {
+        let (node, kind) = (Some(s.open.node("u")), received(s, d, "u"));
+        let EventKind::Signalled { number, .. } = kind else { panic!("it got a signal") };
+        *number = 2;
+        (signal(s, d, 1).consumed_by, signal(s, d, 2).consumed_by) = (None, node);
+        task(s, d, "u").resumed = Some(Resumed::Signal(2));
+    }),
+    ("a task resumed with another signal", |s, d| {
+        task(s, d, "u").resumed = Some(Resumed::Signal(2));
+    }),
+    ("a task that forgot what it was resumed with", |s, d| task(s, d, "u").resumed = None),
+    ("a task resumed without a wait", |s, d| task(s, d, "q").resumed = Some(Resumed::TimedOut)),
+    ("a time-out of a wait for ever", |s, d| {
+        *received(s, d, "g") = EventKind::TimedOut { into: TaskState::Completed };
+        task(s, d, "g").resumed = Some(Resumed::TimedOut);
+        signal(s, d, 3).consumed_by = None;
+        log(d, &s.open).run.n_unconsumed += 1;
+    }),
+];
+
 #[tokio::test]
 async fn a_sound_store_has_no_violations() {
     let scene = Scene::new().await;
@@ -147,9 +274,10 @@ async fn a_sound_store_has_no_violations() {
 
 #[tokio::test]
 async fn every_lie_about_a_store_is_found() {
-    // S2, S4, S16, S19
+    // S2, S4, S16, S19, L9
     let scene = Scene::new().await;
-    for (what, lie) in LIES_ABOUT_RUNS.iter().chain(LIES_ABOUT_LINES) {
+    let lies = [LIES_ABOUT_RUNS, LIES_ABOUT_LINES, LIES_ABOUT_WAITS, LIES_ABOUT_SIGNALS];
+    for (what, lie) in lies.into_iter().flatten() {
         scene.check(what, *lie);
     }
 }
@@ -166,6 +294,12 @@ async fn what_had_ended_may_not_change() {
             log(d, &s.ended).run.status = RunStatus::Running;
         }),
         ("a completed task runs again", |s, d| task(s, d, "a").phase = Phase::Pending),
+        ("a signal vanished", |s, d| {
+            d.signals.remove(&s.open.key);
+        }),
+        ("a signal became another", |s, d| signal(s, d, 4).digest = [7; 32]),
+        ("a signal was taken back", |s, d| signal(s, d, 1).consumed_by = None),
+        ("a wait got something else", |s, d| task(s, d, "g").resumed = Some(Resumed::TimedOut)),
         ("the log was rewritten", |s, d| {
             log(d, &s.open).attempts[0].ended_at =
                 s.dump.runs[&s.open.key].run.started_at.after(Duration::from_hours(1));

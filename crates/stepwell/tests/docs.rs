@@ -3,6 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+#[cfg(feature = "sqlite")]
+#[path = "../examples/approval.rs"]
+mod approval;
+#[cfg(feature = "sqlite")]
+#[path = "../examples/linear.rs"]
+mod linear;
 #[path = "../examples/order.rs"]
 mod order;
 
@@ -14,6 +20,19 @@ fn read(path: &str) -> String {
 #[test]
 fn the_order_example_runs_and_gives_what_it_says() {
     order::main().expect("both orders are answered");
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn the_approval_example_runs_and_gives_what_it_says() {
+    approval::main().expect("every expense is settled");
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn the_linear_example_runs_and_gives_what_it_says() {
+    // L1, L2, L5, L7
+    linear::main().expect("the order is carried to its end");
 }
 
 #[test]

@@ -34,6 +34,10 @@ const TAKEN_ON_TRUST: &[(&str, &str)] = &[
     ("attempt", "a task that is not there"),
     ("attempt", "a worker that is not there"),
     ("event", "a run that is not there"),
+    ("wait", "a task that is not there"),
+    ("wait", "a tenant that is not there"),
+    ("wait", "a definition that is not there"),
+    ("signal", "a run that is not there"),
 ];
 
 /// What the server says of a row: nothing, or why it is refused.

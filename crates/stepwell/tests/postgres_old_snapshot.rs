@@ -31,7 +31,7 @@ async fn n_pages(client: &Client, store: &PostgresStore, name: &str, arguments: 
 
 /// A look of a claim, and one that asks whether anybody waits.
 async fn looks(client: &Client, store: &PostgresStore) -> [u64; 2] {
-    let claim = n_pages(client, store, "first_ready", "'default', '{0}', 2, 10, 1").await;
+    let claim = n_pages(client, store, "first_ready", "'default', '{0}', 2, 10, 1, null").await;
     let idle = n_pages(client, store, "find_idle_worker", &format!("'{WORKER}'")).await;
     [claim, idle]
 }

@@ -166,7 +166,7 @@ async fn a_role_without_rights_is_told_so() {
 async fn people_read_views_and_nothing_else() {
     let roles = Roles::make().await;
     let (client, schema) = (roles.client("report").await, &roles.name);
-    let views = "workflows runs tasks attempts events timers workers queues tenants";
+    let views = "workflows runs tasks attempts events timers waits workers queues tenants";
     for view in views.split(' ') {
         // By the search path that the page sets.
         assert_eq!(rows(&client, &format!("select count(*) from {view}")).await.len(), 1);
@@ -177,7 +177,8 @@ async fn people_read_views_and_nothing_else() {
     );
     let tables = rows(&roles.admin, &tables).await;
     assert!(tables.len() > 15, "{tables:?}");
-    for table in tables.iter().map(String::as_str).chain(["inputs", "outputs"]) {
+    let payloads = ["inputs", "signals", "outputs"];
+    for table in tables.iter().map(String::as_str).chain(payloads) {
         let sql = format!("select count(*) from {schema}.{table}");
         assert_eq!(refusal(&client, &sql).await, NO_RIGHT, "{sql}");
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use stepwell::core::decide::CancelRequest;
 use stepwell::core::id::{RunId, RunKey, Tenant};
 use stepwell::ports::{Commits, Runs};
 use stepwell::testing::ManualClock;
@@ -17,9 +18,10 @@ use stepwell::testing::ManualClock;
 use support_props::fleet::{Fleet, LEASE, settings};
 use support_props::link::Link;
 use support_props::model::Story;
-use support_props::plan::{Plan, plans};
+use support_props::moves::moves;
+use support_props::plan::{Plan, plans, plans_with_waits};
 use support_props::steps::register;
-use support_props::storm::{Storm, moves};
+use support_props::storm::Storm;
 use support_props::watch::Watch;
 use support_props::{at_once, cases};
 
@@ -51,6 +53,20 @@ fn scenes() -> impl Strategy<Value = Scene> {
             Scene { plans, runs, n_seats, slots, first_old_seat }
         },
     )
+}
+
+/// Plans with waits, and runs of them, some with a deadline in seconds.
+type StormScene = (Vec<Arc<Plan>>, Vec<(usize, Option<Duration>)>);
+
+fn storm_scenes() -> impl Strategy<Value = StormScene> {
+    let plans = vec(plans_with_waits().prop_map(Arc::new), 1..=2);
+    let deadline = prop::option::weighted(0.3, (0..300_u64).prop_map(Duration::from_secs));
+    (plans, vec((0..2_usize, deadline), 1..=3)).prop_map(|(plans, mut runs)| {
+        for (plan, _) in &mut runs {
+            *plan %= plans.len();
+        }
+        (plans, runs)
+    })
 }
 
 impl Scene {
@@ -200,7 +216,8 @@ impl Scene {
             }
             Deed::Cancel { run } => {
                 if let Some(key) = key(&fleet.watch, run) {
-                    at_once(Link::new(&fleet.watch).cancel(key)).expect("cancel a run");
+                    at_once(Link::new(&fleet.watch).cancel(key, CancelRequest::by("a test")))
+                        .expect("cancel a run");
                 }
             }
         }
@@ -249,9 +266,11 @@ proptest! {
     }
 
     #[test]
-    fn any_order_of_store_calls_keeps_every_promise(scene in scenes(), moves in moves()) {
-        // S3, S4, S5, S6, S7, S8, S9, S11, S12, S16, S19, FB1, FB6
-        let mut storm = Storm::new(&scene.plans, &scene.runs);
+    fn any_order_of_store_calls_keeps_every_promise(
+        (plans, runs) in storm_scenes(), moves in moves(),
+    ) {
+        // S3, S4, S5, S6, S7, S8, S9, S11, S12, S16, S19, L7, L8, L9, L10, FB1, FB6
+        let mut storm = Storm::new(&plans, &runs);
         for next in &moves {
             storm.make(next);
         }

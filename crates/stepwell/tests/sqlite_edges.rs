@@ -47,6 +47,7 @@ impl Edge {
             tenant: Tenant::new(tenant).expect("a good name"),
             id: RunId::new(format!("run-{key}")).expect("a good name"),
             definition: self.workflow,
+            deadline: None,
         };
         let request = StartRequest { seed, input: Payload::empty(), input_digest: [0; 32] };
         let answers = self.store.start(vec![request]).await.expect("the store answers");

@@ -293,7 +293,7 @@ fn definition() -> Definition {
 async fn start(store: &SqliteStore, definition: DefinitionId, key: u128) -> Result<(), StoreError> {
     let id = RunId::new(format!("run-{key}")).expect("a good name");
     let tenant = Tenant::new("t").expect("a good name");
-    let seed = RunSeed { key: RunKey(key), tenant, id, definition };
+    let seed = RunSeed { key: RunKey(key), tenant, id, definition, deadline: None };
     let request = StartRequest { seed, input: Payload::empty(), input_digest: [0; 32] };
     store.start(vec![request]).await.map(drop)
 }

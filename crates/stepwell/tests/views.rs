@@ -12,11 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::types::ValueRef;
-use stepwell::core::run::{Event, RunRow, read_log};
-use stepwell::ports::{DynStore, Outcome, Payload, RunFilter};
+use stepwell::core::decide::NewSignal;
+use stepwell::core::run::{Attributes, Event, RunRow, WaitFor, read_log};
+use stepwell::ports::{DynStore, Outcome, Payload, RunFilter, SignalRequest, SignalTarget};
 use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::World;
-use stepwell::testing::conformance::world::{Sketch, failed, failed_for_good, worker};
+use stepwell::testing::conformance::world::{
+    Run, Sketch, failed, failed_for_good, payload, worker,
+};
 use stepwell::{SqliteOptions, SqliteStore};
 use support_postgres::Schema;
 use tempfile::TempDir;
@@ -72,14 +75,14 @@ fn sqlite() -> (World, Reader) {
     (World::new(store, clock), Reader::Sqlite(file, folder))
 }
 
-/// Something of every kind: a retry, a sleep, a claim, a limit, nobody's work and a failure.
+/// Something of every kind: a retry, a sleep, a claim, a limit, nobody's work, a failure, a wait.
 async fn tell(world: &World) {
     let order = Sketch::from("a; b * 1/10s < a; n ~ 24h < a; c < b, n").named("order");
     let order = world.define(order).await;
     world.start_for("acme", &order).await;
     let (codec, bytes) = (Cow::Borrowed("json"), br#"{"ok":true}"#.as_slice());
     let notes = BTreeMap::from([("seen".to_owned(), "7".to_owned())]);
-    let output = Payload { codec, bytes: bytes.into() };
+    let output = Payload::new(codec, bytes);
     let a = world.claim_one().await;
     world.pass(Duration::from_secs(1));
     world.settle(&a, Outcome::Completed { output, notes }).await;
@@ -106,6 +109,28 @@ async fn tell(world: &World) {
     world.dismiss(&idle).await;
     world.lead().await;
     world.beat(&worker("worker"), &[]).await;
+
+    let parcel = "approval ? approved|refused/72h; payment ? paid; ship < approval, payment";
+    let parcel = world.define_unserved(Sketch::from(parcel).named("parcel")).await;
+    let parcel = world.start_for("acme", &parcel).await;
+    let order = Attributes::from([("order".to_owned(), "4711".to_owned())]);
+    let amount = Payload::new(Cow::Borrowed("json"), br#"{"amount":12}"#.as_slice());
+    send(world, &parcel, ("paid", "evt-1"), order, amount).await;
+    send(world, &parcel, ("reminded", "evt-2"), Attributes::new(), payload(b"now")).await;
+}
+
+/// Sends a signal under a key.
+async fn send(
+    world: &World,
+    run: &Run,
+    (name, key): (&str, &str),
+    attributes: Attributes,
+    payload: Payload,
+) {
+    let (name, key) = (name.to_owned(), key.to_owned());
+    let signal = NewSignal { name, key, attributes, digest: [0; 32], only_if_awaited: false };
+    let request = SignalRequest { to: SignalTarget::Key(run.key), signal, payload };
+    world.store().signal(vec![request]).await.expect("send a signal");
 }
 
 /// The examples of the page: a query, and the rows it gives.
@@ -131,7 +156,7 @@ fn plain(row: &str) -> String {
 async fn check(world: &World, reader: &Reader) {
     tell(world).await;
     let examples = examples();
-    assert!(examples.len() >= 11, "every view has an example");
+    assert!(examples.len() >= 13, "every view has an example");
     for (query, expected) in examples {
         let shown: Vec<String> = reader.rows(&query).await.iter().map(|row| plain(row)).collect();
         assert_eq!(shown, expected, "{query}");
@@ -215,6 +240,17 @@ async fn tell_all_events(world: &World) {
     let gone = world.start_for("acme", &flow).await;
     world.claim_one().await;
     world.cancel(&gone).await;
+
+    let outside = Sketch::from("a; v ? never/1s; w ? paid").deadline(Duration::from_hours(1));
+    let outside = world.start_for("acme", &world.define(outside).await).await;
+    let (signals, matching) = (vec!["approved".to_owned()], Attributes::new());
+    let (wait_for, notes) = (WaitFor { signals, matching, timeout: None }, BTreeMap::new());
+    world.settle(&world.claim_one().await, Outcome::Waits { wait_for, notes }).await;
+    send(world, &outside, ("paid", "evt-1"), Attributes::new(), payload(b"now")).await;
+    for span in [Duration::from_secs(1), Duration::from_hours(1)] {
+        world.pass(span);
+        world.fire().await;
+    }
 }
 
 /// The numbered part of a run's log, as the rules assemble it from rows.
@@ -248,6 +284,7 @@ async fn check_events(world: &World, reader: &Reader) {
     let all = [
         "CANCELLED",
         "COMPLETED",
+        "DEADLINE_PASSED",
         "FAILED",
         "LEASE_LOST",
         "QUEUED",
@@ -257,9 +294,13 @@ async fn check_events(world: &World, reader: &Reader) {
         "RUN_ENDED",
         "RUN_ENDING",
         "RUN_STARTED",
+        "SIGNALLED",
         "SKIPPED",
         "SLEEPING",
         "STARTED",
+        "SUSPENDED",
+        "TIMED_OUT",
+        "WAITING",
         "WOKEN",
     ];
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), all, "the story tells of every event");

@@ -56,6 +56,23 @@ const LAYERS: &[Layer] = &[
         ],
         not_of_others: &[],
     },
+    // Where commands open a store; after that they know nothing but ports.
+    Layer {
+        folder: "crates/stepwell/src/cli/store",
+        own_crate: &[
+            "crate::ports",
+            "crate::cli",
+            "crate::outbound::sqlite",
+            "crate::outbound::postgres",
+        ],
+        not_of_others: &[],
+    },
+    // Commands stand beside the api: they read stores through ports and show the api's views.
+    Layer {
+        folder: "crates/stepwell/src/cli",
+        own_crate: &["crate::ports", "crate::error", "crate::api", "crate::wiring", "crate::cli"],
+        not_of_others: &[],
+    },
     // Real time, threads and ids for engines that were given none.
     Layer {
         folder: "crates/stepwell/src/wiring",

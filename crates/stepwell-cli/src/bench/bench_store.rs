@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
+use stepwell::cli::StoreAddress;
 use stepwell::ports::DynStore;
 use stepwell::{EngineBuilder, MemoryStore, PostgresOptions, PostgresStore, SqliteStore, Traffic};
 use tempfile::TempDir;
@@ -12,7 +13,6 @@ use tokio_postgres::Client;
 use super::cluster::{self, Server, failure};
 use super::measure;
 use crate::commands::Failure;
-use crate::store::StoreAddress;
 
 /// The kinds of stores there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -197,11 +197,11 @@ pub(super) fn chain(name: &str, n_steps: usize, marks_all: bool) -> Flow {
         };
         let step = w.step(&name);
         last = Some(match last {
-            None => step.run(move |ctx| async move {
+            None => step.run(async move |ctx| {
                 mark(ctx.state(), *ctx.input());
                 Ok(())
             }),
-            Some(before) => step.after(before).run(move |ctx, ()| async move {
+            Some(before) => step.after(before).run(async move |ctx, ()| {
                 mark(ctx.state(), *ctx.input());
                 Ok(())
             }),
@@ -215,7 +215,7 @@ pub(super) fn chain(name: &str, n_steps: usize, marks_all: bool) -> Flow {
 /// at once, and a task that comes in between would wait for nothing but that.
 pub(super) fn slow(name: &str, span: Duration) -> Flow {
     let mut w = Workflow::define::<usize, Shared>(name);
-    w.step("wait").run(move |ctx| async move {
+    w.step("wait").run(async move |ctx| {
         let run = *ctx.input();
         ctx.state().end(run);
         measure::pause(span / 2 + span * scatter(run) / 1_000).await;
@@ -233,7 +233,7 @@ fn scatter(number: usize) -> u32 {
 pub(super) fn sleep(name: &str, span: Duration) -> Flow {
     let mut w = Workflow::define::<usize, Shared>(name);
     let sleep = w.sleep("sleep", span).from_start();
-    w.step("wake").after(sleep).run(|ctx, ()| async move {
+    w.step("wake").after(sleep).run(async |ctx, ()| {
         ctx.state().end(*ctx.input());
         Ok(())
     });
@@ -246,7 +246,7 @@ pub(super) fn fan(name: &str, width: usize) -> Flow {
     let open = w.step("open").run(async |_ctx| Ok(()));
     let side = |ix: usize| w.step(&format!("side {ix}")).after(open).run(async |_ctx, ()| Ok(()));
     let sides: Vec<StepRef<()>> = (0..width).map(side).collect();
-    w.step("join").after(sides).run(|ctx, _sides: Vec<()>| async move {
+    w.step("join").after(sides).run(async |ctx, _sides: Vec<()>| {
         ctx.state().end(*ctx.input());
         Ok(())
     });

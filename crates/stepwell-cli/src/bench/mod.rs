@@ -25,10 +25,10 @@ use limit::Limit;
 use progress::Progress;
 use report::{Part, ScenarioRecord};
 pub(crate) use scenarios::Scenario;
+use stepwell::cli::{Output, Tone};
 
 use crate::args::{BenchArgs, BenchScenarioArgs, BenchWorkerArgs, StoreChoice};
 use crate::commands::Failure;
-use crate::output::{Output, Tone};
 
 /// Tasks that the limit is measured with, unless the user wants fewer.
 const LIMIT_TASKS: usize = 100_000;

@@ -1,11 +1,11 @@
 //! What was measured, as JSON or as a table for each store.
 
 use serde::{Deserialize, Serialize};
+use stepwell::cli::{Cell, Output, Tone};
 
 use super::bench_store::StoreKind;
 use super::limit::Limit;
 use super::measure::Spread;
-use crate::output::{Cell, Output, Tone};
 
 /// One scenario on one store.
 #[derive(Serialize)]

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use stepwell::core::decide::RunSeed;
 use stepwell::core::id::{DefinitionId, Queue, RunId, RunKey, Tenant, WorkerId};
-use stepwell::core::workflow::{Draft, DraftStep, NodeKind, Placement, StepPolicy};
+use stepwell::core::run::{Attributes, WaitFor};
+use stepwell::core::workflow::{Draft, DraftStep, NodeKind, Placement, StepPolicy, WaitPolicy};
 use stepwell::ports::{
     ClaimAnswer, ClaimRequest, DynStore, Payload, StartAnswer, StartRequest, TenantSettings,
     WorkerRegistration,
@@ -54,9 +55,30 @@ impl StoreDriver {
     pub(super) async fn register(&self, name: &str, queue: &str) -> Result<DefinitionId, Failure> {
         let queue = Queue::new(queue).expect("a good name");
         let policy = StepPolicy { queue, ..StepPolicy::default() };
+        self.register_node(name, NodeKind::Step, policy).await
+    }
+
+    /// Stores a workflow that waits for a signal, or a day.
+    pub(super) async fn register_wait(&self, name: &str) -> Result<DefinitionId, Failure> {
+        let wait_for = WaitFor {
+            signals: vec!["go".to_owned()],
+            matching: Attributes::new(),
+            timeout: Some(Duration::from_hours(24)),
+        };
+        let wait = WaitPolicy { wait_for, asks_worker: false, is_any: false };
+        let policy = StepPolicy { wait: Some(wait), ..StepPolicy::default() };
+        self.register_node(name, NodeKind::Wait, policy).await
+    }
+
+    async fn register_node(
+        &self,
+        workflow: &str,
+        kind: NodeKind,
+        policy: StepPolicy,
+    ) -> Result<DefinitionId, Failure> {
         let placement = Placement::Explicit(Vec::new());
-        let step = DraftStep { name: "work".to_owned(), kind: NodeKind::Step, placement, policy };
-        let draft = Draft { workflow: name.to_owned(), steps: vec![step], ..Draft::default() };
+        let step = DraftStep { name: "work".to_owned(), kind, placement, policy };
+        let draft = Draft { workflow: workflow.to_owned(), steps: vec![step], ..Draft::default() };
         let definition = draft.resolve().expect("a well-formed workflow");
         Ok(self.store.register(&definition).await?.id)
     }
@@ -102,9 +124,9 @@ impl StoreDriver {
             self.next_key += 1;
             let key = RunKey(self.next_key);
             let id = RunId::new(key.to_string()).expect("a good name");
-            let seed = RunSeed { key, tenant: tenant.clone(), id, definition };
+            let seed = RunSeed { key, tenant: tenant.clone(), id, definition, deadline: None };
             let bytes: Arc<[u8]> = run.to_string().into_bytes().into();
-            let input = Payload { codec: "json".into(), bytes };
+            let input = Payload::new("json".into(), bytes);
             StartRequest { seed, input, input_digest: [0; 32] }
         };
         let requests: Vec<StartRequest> = (0..n_runs).map(request).collect();

@@ -3,7 +3,6 @@
 //! Three tenants send orders to one engine. Some orders are rejected, one is charged at the third
 //! attempt, and one fails for good, so that its failure handler runs.
 
-mod event_words;
 mod live_log;
 mod orders;
 mod report;
@@ -11,12 +10,12 @@ mod workflow;
 
 use std::time::Duration;
 
+use stepwell::cli::{Output, Tone, words};
 use stepwell::{Config, Engine, NewRun, WorkflowRef};
 use tempfile::TempDir;
 
 use super::Failure;
 use crate::args::DemoArgs;
-use crate::output::{Output, Tone};
 use crate::store;
 use live_log::FollowedRun;
 use orders::{Incoming, Order, incoming};
@@ -75,7 +74,7 @@ fn print_greeting(args: &DemoArgs, output: Output) -> Result<(), Failure> {
         return Ok(());
     }
     let title = output.paint(Tone::Strong, "Stepwell demo");
-    let (n_orders, window) = (args.orders, event_words::span(args.fraud_window));
+    let (n_orders, window) = (args.orders, words::span(args.fraud_window));
     let state = store::EMBEDDED;
     output.line(&format!(
         "{title}: {n_orders} orders of three shops, a fraud window of {window}, state {state}"

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use stepwell::Code;
+use stepwell::cli::{Output, Tone};
 
 use super::Failure;
 use crate::args::ExplainArgs;
-use crate::output::{Output, Tone};
 
 /// A code as JSON.
 #[derive(Serialize)]

@@ -1,12 +1,11 @@
 //! `stepwell migrate`: brings the tables of a store up to date, or prints how.
 
 use serde::Serialize;
+use stepwell::cli::{Output, StoreAddress, Tone};
 use stepwell::{PostgresOptions, PostgresStore, SqliteStore};
 
 use super::Failure;
 use crate::args::MigrateArgs;
-use crate::output::{Output, Tone};
-use crate::store::StoreAddress;
 
 /// What was done, as JSON.
 #[derive(Serialize)]
@@ -32,15 +31,9 @@ pub(super) fn run(args: &MigrateArgs, output: Output) -> Result<(), Failure> {
     if args.print {
         return print(args, output);
     }
-    let Some(store) = &args.store else {
-        return Err(Failure::Usage {
-            message: "no store is named".to_owned(),
-            hint: "give --store with a PostgreSQL URL or the path of a SQLite file",
-        });
-    };
+    let address = args.store.address()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let address = StoreAddress::parse(store);
-    let record = runtime.block_on(migrate(&address, &args.schema))?;
+    let record = runtime.block_on(migrate(&address, args.store.schema()))?;
     if output.is_json() {
         return Ok(output.record(&record)?);
     }
@@ -74,7 +67,7 @@ async fn migrate<'a>(
 }
 
 fn print(args: &MigrateArgs, output: Output) -> Result<(), Failure> {
-    let (schema, from_version) = (args.schema.as_str(), args.from_version);
+    let (schema, from_version) = (args.store.schema(), args.from_version);
     let version = PostgresStore::schema_version();
     if from_version > version {
         return Err(Failure::Usage {

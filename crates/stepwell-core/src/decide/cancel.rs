@@ -1,14 +1,34 @@
 //! A run is cancelled: nothing of it starts any more, and what runs is told to stop.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::end::{ends_as, settle};
+use super::end::{end_run, ends_as, settle};
 use crate::id::Node;
 use crate::run::{
     AttemptState, Because, EndedAttempt, EventKind, Phase, RunImage, RunStatus, TaskRow, TaskState,
 };
+
+/// A request to cancel a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancelRequest {
+    /// Who asks.
+    pub by: String,
+    /// Why.
+    pub reason: Option<String>,
+    /// Whether nothing of the run is executed any more, not even its failure handler.
+    pub force: bool,
+}
+
+impl CancelRequest {
+    /// A plain request, without a reason.
+    #[must_use]
+    pub fn by(by: impl Into<String>) -> Self {
+        Self { by: by.into(), reason: None, force: false }
+    }
+}
 
 /// What became of a request to cancel a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,20 +41,31 @@ pub enum CancelAnswer {
     AlreadyEnding(RunStatus),
     /// It had ended before, like this.
     AlreadyEnded(RunStatus),
+    /// It was ending, and was made to end at once, like this.
+    ForcedToEnd(RunStatus),
 }
 
 /// Cancels a run whose open tasks are all loaded.
-pub(super) fn cancel(image: &mut RunImage<'_>) -> CancelAnswer {
-    match image.run.status {
-        RunStatus::Running => {}
+pub(super) fn cancel(image: &mut RunImage<'_>, request: CancelRequest) -> CancelAnswer {
+    let CancelRequest { by, reason, force } = request;
+    let status = image.run.status;
+    match status {
+        RunStatus::Running => image.run.cancelled = true,
+        RunStatus::Ending if force => {}
         RunStatus::Ending => return CancelAnswer::AlreadyEnding(ends_as(&image.run)),
         status => return CancelAnswer::AlreadyEnded(status),
     }
-    image.run.cancelled = true;
-    image.record(None, 0, EventKind::RunCancelled);
+    image.record(None, 0, EventKind::RunCancelled { by, reason, forced: force });
     cancel_open_tasks(image);
-    settle(image);
-    CancelAnswer::Cancelled
+    if force {
+        end_run(image);
+    } else {
+        settle(image);
+    }
+    match status {
+        RunStatus::Running => CancelAnswer::Cancelled,
+        _ => CancelAnswer::ForcedToEnd(image.run.status),
+    }
 }
 
 /// Moves every open task to CANCELLED. The token of a running one no longer matches anything, so

@@ -17,6 +17,13 @@ pub const fn suspects_from(crash_limit: u32) -> u32 {
     crash_limit.saturating_sub(1)
 }
 
+/// Whether a task of a run with this [standing deadline](crate::run::RunRow::standing_deadline) may
+/// still start: once it has passed, the run is only to be ended.
+#[must_use]
+pub fn may_start(deadline: Option<Timestamp>, now: Timestamp) -> bool {
+    deadline.is_none_or(|deadline| now < deadline)
+}
+
 /// What a claim writes besides who claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StartedAttempt {

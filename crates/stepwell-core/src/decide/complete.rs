@@ -4,8 +4,12 @@ use super::{Notes, start::make_ready};
 use crate::id::Node;
 use crate::run::{AttemptState, Because, EndedAttempt, Phase, RunImage, TaskState};
 
-/// An execution gave an output.
+/// An execution gave an output. What it was resumed with ends here, so that of completed tasks only
+/// wait nodes have something they got instead of an output.
 pub(super) fn complete(image: &mut RunImage<'_>, node: Node, notes: Notes) {
+    if let Some(task) = image.touch(node) {
+        task.resumed = None;
+    }
     let ended = EndedAttempt { notes, ..EndedAttempt::plain(AttemptState::Completed) };
     image.end_attempt(node, ended);
     image.move_to(node, Phase::Completed, Because::Output);

@@ -2,7 +2,7 @@
 
 use super::start::{make_ready, pending};
 use crate::id::Node;
-use crate::run::{EventKind, RunImage, RunRow, RunStatus};
+use crate::run::{EventKind, RunImage, RunRow, RunStatus, RunTimer};
 
 /// How a run ends, by what happened in it.
 pub(super) const fn ends_as(run: &RunRow) -> RunStatus {
@@ -24,14 +24,28 @@ pub(super) fn settle(image: &mut RunImage<'_>) {
     let end = ends_as(&image.run);
     let handler = image.definition.policy.on_failure && end == RunStatus::Failed;
     if handler && image.run.status == RunStatus::Running {
+        clear_deadline(image);
         image.run.status = RunStatus::Ending;
         image.record(None, 0, EventKind::RunEnding { ends_as: end });
         image.insert(pending(Node::ON_FAILURE, 0));
         make_ready(image, Node::ON_FAILURE);
         return;
     }
-    image.run.status = end;
+    end_run(image);
+}
+
+/// Ends a run of which nothing is open, without its failure handler.
+pub(super) fn end_run(image: &mut RunImage<'_>) {
+    clear_deadline(image);
+    image.run.status = ends_as(&image.run);
     image.run.ended_at = Some(image.now);
     image.run.end_event = Some(image.next_events(1));
     image.mark_run_ended();
+}
+
+/// A run whose end is decided has no deadline to meet.
+fn clear_deadline(image: &mut RunImage<'_>) {
+    if image.run.deadline.is_some() {
+        image.clear_run_timer(RunTimer::Deadline);
+    }
 }

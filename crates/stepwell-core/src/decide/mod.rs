@@ -7,26 +7,30 @@
 mod cancel;
 mod claim;
 mod complete;
+mod deadline;
 mod end;
 mod fail;
 mod lose;
 mod release;
+mod signal;
 mod skip;
 mod sleep;
 mod start;
+mod wait;
 mod wake;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 
-pub use cancel::CancelAnswer;
-pub use claim::{StartedAttempt, claim, is_suspect, start_attempt, suspects_from};
+pub use cancel::{CancelAnswer, CancelRequest};
+pub use claim::{StartedAttempt, claim, is_suspect, may_start, start_attempt, suspects_from};
+pub use signal::{NewSignal, SignalAnswer};
 pub use start::{RunSeed, start};
 
 use crate::failure::Failure;
 use crate::id::Node;
-use crate::run::{Phase, RunImage, RunTimer};
-use crate::workflow::Definition;
+use crate::run::{Phase, RunImage, RunTimer, WaitFor, WaitRow};
+use crate::workflow::{Definition, NodeKind};
 
 /// Notes a step made about itself.
 pub type Notes = BTreeMap<String, String>;
@@ -64,6 +68,13 @@ pub enum TaskHappening {
     Skipped,
     /// It is a sleep node whose conditions let it sleep.
     Slept,
+    /// It waits for a signal.
+    Waits {
+        /// What for.
+        wait_for: WaitFor,
+        /// What the step noted.
+        notes: Notes,
+    },
     /// Its worker hands it back, uncharged.
     Released,
     /// Its worker died.
@@ -78,10 +89,12 @@ pub enum TaskHappening {
 }
 
 /// Something that happened to a run as a whole.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum RunHappening {
     /// Somebody cancelled it.
-    Cancelled,
+    Cancelled(CancelRequest),
+    /// Somebody sent it a signal.
+    Signalled(NewSignal),
     /// One of its own timers fired.
     TimerFired(RunTimer),
 }
@@ -108,6 +121,18 @@ pub struct Affected {
     /// Whether a task may be touched that stands in a queue, where a claim could take it
     /// meanwhile. Otherwise the lock on the run keeps everybody away.
     pub may_touch_queued: bool,
+    /// What of the run's waits and signals must be loaded as well, before the tasks: see
+    /// [`Affected::add_waits`].
+    pub inbox: Option<InboxNeeds>,
+}
+
+/// What must be loaded of the waits and signals of a run. Its open waits always are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InboxNeeds {
+    /// The signals that were stored under these keys.
+    pub keys: BTreeSet<String>,
+    /// Every signal that nobody got, if the run has any.
+    pub unconsumed: bool,
 }
 
 /// Which tasks of a run must be loaded before these happenings are decided. Completions cost
@@ -120,25 +145,55 @@ pub fn affected<'a>(
     for happening in happenings {
         match happening {
             Happening::Task(node, happening) => affected.add(definition, *node, happening),
-            Happening::Run(RunHappening::Cancelled) => {
+            Happening::Run(
+                RunHappening::Cancelled(_) | RunHappening::TimerFired(RunTimer::Deadline),
+            ) => {
                 affected.all_open = true;
                 affected.may_touch_queued = true;
             }
-            Happening::Run(RunHappening::TimerFired(_)) => {}
+            Happening::Run(RunHappening::Signalled(signal)) => {
+                affected.inbox.get_or_insert_default().keys.insert(signal.key.clone());
+            }
+            Happening::Run(RunHappening::TimerFired(RunTimer::LookAgain)) => {}
         }
     }
     affected
 }
 
 impl Affected {
+    /// Adds the tasks that signals may move on, once the run's open waits are loaded.
+    pub fn add_waits<'a>(
+        &mut self,
+        definition: &Definition,
+        waits: &[WaitRow],
+        happenings: impl IntoIterator<Item = &'a Happening>,
+    ) {
+        for happening in happenings {
+            let Happening::Run(RunHappening::Signalled(signal)) = happening else { continue };
+            for node in signal::receivers(waits, signal) {
+                self.tasks.insert(node);
+                if definition.graph.kind(node) == NodeKind::Wait {
+                    self.add_children(definition, node);
+                }
+            }
+        }
+    }
+
+    fn add_children(&mut self, definition: &Definition, node: Node) {
+        self.tasks.extend(definition.graph.children(node).iter().map(|edge| edge.node));
+    }
+
     fn add(&mut self, definition: &Definition, node: Node, happening: &TaskHappening) {
         self.tasks.insert(node);
         let is_final = match happening {
-            TaskHappening::Completed { .. } | TaskHappening::TimerFired => {
-                let children = definition.graph.children(node).iter();
-                return self.tasks.extend(children.map(|edge| edge.node));
+            TaskHappening::Completed { .. } => return self.add_children(definition, node),
+            TaskHappening::TimerFired => {
+                if definition.graph.kind(node).may_wait() {
+                    self.inbox.get_or_insert_default().unconsumed = true;
+                }
+                return self.add_children(definition, node);
             }
-            TaskHappening::Slept | TaskHappening::Released => return,
+            TaskHappening::Slept | TaskHappening::Released | TaskHappening::Waits { .. } => return,
             TaskHappening::Failed { failure, chance, failures, .. } => {
                 fail::retry_delay(definition, node, failure, *failures, *chance).is_none()
             }
@@ -171,13 +226,20 @@ pub enum Verdict {
     WrongGuess,
     /// A request to cancel the run was answered.
     Cancel(CancelAnswer),
+    /// A signal to the run was answered.
+    Signal(SignalAnswer),
 }
 
 impl Verdict {
     /// Whether the happening took effect.
     #[must_use]
     pub const fn is_applied(self) -> bool {
-        matches!(self, Self::Applied | Self::Cancel(CancelAnswer::Cancelled))
+        use CancelAnswer::{Cancelled, ForcedToEnd};
+        match self {
+            Self::Applied | Self::Cancel(Cancelled | ForcedToEnd(_)) => true,
+            Self::Signal(answer) => matches!(answer, SignalAnswer::Stored { .. }),
+            Self::NotCurrent | Self::WrongGuess | Self::Cancel(_) => false,
+        }
     }
 }
 
@@ -186,9 +248,16 @@ impl Verdict {
 pub fn decide(image: &mut RunImage<'_>, happening: Happening) -> Verdict {
     match happening {
         Happening::Task(node, happening) => decide_task(image, node, happening),
-        Happening::Run(RunHappening::Cancelled) => Verdict::Cancel(cancel::cancel(image)),
-        // No rule sets a timer of the run yet, so one that fires has lost its meaning.
+        Happening::Run(RunHappening::Cancelled(request)) => {
+            Verdict::Cancel(cancel::cancel(image, request))
+        }
+        Happening::Run(RunHappening::Signalled(signal)) => {
+            Verdict::Signal(signal::signal(image, signal))
+        }
         Happening::Run(RunHappening::TimerFired(timer)) => {
+            if timer == RunTimer::Deadline && deadline::pass(image) {
+                return Verdict::Applied;
+            }
             image.clear_run_timer(timer);
             Verdict::NotCurrent
         }
@@ -207,6 +276,9 @@ fn decide_task(image: &mut RunImage<'_>, node: Node, happening: TaskHappening) -
         }
         TaskHappening::Skipped => skip::skip_claimed(image, node),
         TaskHappening::Slept => sleep::sleep_claimed(image, node),
+        TaskHappening::Waits { wait_for, notes } => {
+            wait::wait_claimed(image, node, wait_for, notes);
+        }
         TaskHappening::Released => release::release(image, node),
         TaskHappening::Lost { losses, crash_limit } => lose::lose(image, node, losses, crash_limit),
         TaskHappening::TimerFired => wake::wake(image, node),

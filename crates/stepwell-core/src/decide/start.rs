@@ -1,7 +1,10 @@
 //! A run starts: all its tasks are there from the beginning, and the roots are ready.
 
+use core::time::Duration;
+
+use super::wait::wait_ready;
 use crate::id::{DefinitionId, Node, RunId, RunKey, Tenant};
-use crate::run::{Because, EventKind, Phase, RunImage, RunRow, RunStatus, TaskRow};
+use crate::run::{Because, EventKind, Phase, RunImage, RunRow, RunStatus, RunTimer, TaskRow};
 use crate::time::Timestamp;
 use crate::workflow::{Definition, NodeKind};
 
@@ -16,12 +19,15 @@ pub struct RunSeed {
     pub id: RunId,
     /// The definition it runs on.
     pub definition: DefinitionId,
+    /// How long it may take; the workflow's own deadline if not given.
+    pub deadline: Option<Duration>,
 }
 
 /// The image of a fresh run. Event number 1 is `RUN_STARTED`, read from the run's row.
 #[must_use]
 pub fn start(definition: &Definition, now: Timestamp, seed: RunSeed) -> RunImage<'_> {
     let graph = &definition.graph;
+    let deadline = seed.deadline.or(definition.policy.deadline);
     let run = RunRow {
         key: seed.key,
         tenant: seed.tenant,
@@ -32,10 +38,13 @@ pub fn start(definition: &Definition, now: Timestamp, seed: RunSeed) -> RunImage
         n_failed: 0,
         n_cancelled: 0,
         cancelled: false,
+        n_signals: 0,
+        n_unconsumed: 0,
         failure: None,
         next_event: 2,
         end_event: None,
         started_at: now,
+        deadline: deadline.map(|span| now.after(span)),
         ended_at: None,
     };
     let tasks = graph.nodes().map(|node| {
@@ -43,6 +52,9 @@ pub fn start(definition: &Definition, now: Timestamp, seed: RunSeed) -> RunImage
         pending(node, n_parents)
     });
     let mut image = RunImage::fresh(definition, now, run, tasks);
+    if let Some(span) = deadline {
+        image.set_run_timer(RunTimer::Deadline, span);
+    }
     for node in graph.nodes().filter(|node| graph.parents(*node).is_empty()) {
         make_ready(&mut image, node);
     }
@@ -60,10 +72,11 @@ pub(super) const fn pending(node: Node, n_unmet: u32) -> TaskRow {
         failures: 0,
         losses: 0,
         queued_logged: false,
+        resumed: None,
     }
 }
 
-/// A task whose parents are all resolved goes to a worker, or to sleep if it needs none.
+/// A task whose parents are all resolved goes to a worker; if it needs none, to sleep or waiting.
 pub(super) fn make_ready(image: &mut RunImage<'_>, node: Node) {
     let now = image.now;
     match image.definition.graph.kind(node) {
@@ -72,6 +85,7 @@ pub(super) fn make_ready(image: &mut RunImage<'_>, node: Node) {
             image.move_to(node, phase, Because::ParentsResolved);
         }
         NodeKind::Sleep => fall_asleep(image, node, Because::ParentsResolved),
+        NodeKind::Wait => wait_ready(image, node),
         NodeKind::Gone => debug_assert!(false, "a step that is gone has no task"),
     }
 }

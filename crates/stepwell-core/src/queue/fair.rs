@@ -86,10 +86,17 @@ pub fn next_position(
     Ok(Position(position))
 }
 
-/// Where a tenant stands after part of its line was cancelled: it gets those places back.
+/// Where a tenant stands after part of its line was cancelled: it gets those places back. It never
+/// stands further ahead than before: a task that others passed while nobody could claim it leaves
+/// its tenant at its own place, not at the frontier, which would cost the tenant a turn.
 #[must_use]
-pub fn last_after_cancel(frontier: Position, greatest_left: Option<Position>) -> Position {
-    greatest_left.map_or(frontier, |left| left.max(frontier))
+pub fn last_after_cancel(
+    last: Option<Position>,
+    frontier: Position,
+    greatest_left: Option<Position>,
+) -> Option<Position> {
+    let returned = greatest_left.map_or(frontier, |left| left.max(frontier));
+    last.map(|last| last.min(returned))
 }
 
 /// The key that ready tasks are read by.
@@ -154,7 +161,15 @@ mod tests {
 
     #[test]
     fn a_cancelled_backlog_gives_its_positions_back() {
-        assert_eq!(last_after_cancel(Position(5), Some(Position(9))), Position(9));
-        assert_eq!(last_after_cancel(Position(5), None), Position(5));
+        let last = Some(Position(11));
+        assert_eq!(last_after_cancel(last, Position(5), Some(Position(9))), Some(Position(9)));
+        assert_eq!(last_after_cancel(last, Position(5), None), Some(Position(5)));
+    }
+
+    #[test]
+    fn a_cancelled_task_behind_the_frontier_costs_its_tenant_no_turn() {
+        let last = last_after_cancel(Some(Position(0)), Position(BLOCK_LENGTH), None);
+        let next = next_position(Position(BLOCK_LENGTH), last, stride(1));
+        assert_eq!(next, Ok(Position(BLOCK_LENGTH)));
     }
 }

@@ -2,11 +2,12 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunStatus, TaskState};
+use super::{Attributes, RunStatus, TaskState};
 use crate::failure::Failure;
 use crate::id::{Node, WorkerId};
 use crate::time::Timestamp;
@@ -59,8 +60,19 @@ pub enum EventKind {
         /// How.
         status: RunStatus,
     },
-    /// Somebody cancelled the run.
-    RunCancelled,
+    /// Somebody cancelled the run. Logs of earlier versions say no more than that.
+    RunCancelled {
+        /// Who asked for it.
+        #[serde(default)]
+        by: String,
+        /// Why.
+        reason: Option<String>,
+        /// Whether the failure handler is not executed either.
+        #[serde(default)]
+        forced: bool,
+    },
+    /// The run's deadline passed.
+    DeadlinePassed,
     /// The task became ready.
     Queued,
     /// A worker claimed it.
@@ -103,6 +115,31 @@ pub enum EventKind {
         /// The state this puts it into.
         into: TaskState,
     },
+    /// Its execution ended to go on later; what it waits for follows.
+    Suspended,
+    /// It waits for a signal.
+    Waiting {
+        /// The names of the signals; any of them will do.
+        signals: Vec<String>,
+        /// Attributes that a signal must carry.
+        matching: Attributes,
+        /// Until when at most.
+        until: Option<Timestamp>,
+    },
+    /// It got a signal that it waited for.
+    Signalled {
+        /// The signal's name.
+        signal: String,
+        /// The signal's number within the run.
+        number: u64,
+        /// The state this puts it into.
+        into: TaskState,
+    },
+    /// The deadline of its wait passed.
+    TimedOut {
+        /// The state this puts it into.
+        into: TaskState,
+    },
     /// Its worker died.
     LeaseLost,
     /// Its worker handed it back while shutting down.
@@ -117,7 +154,8 @@ impl EventKind {
             Self::RunStarted => "RUN_STARTED",
             Self::RunEnding { .. } => "RUN_ENDING",
             Self::RunEnded { .. } => "RUN_ENDED",
-            Self::RunCancelled => "RUN_CANCELLED",
+            Self::RunCancelled { .. } => "RUN_CANCELLED",
+            Self::DeadlinePassed => "DEADLINE_PASSED",
             Self::Queued => "QUEUED",
             Self::Started { .. } => "STARTED",
             Self::Completed { .. } => "COMPLETED",
@@ -127,6 +165,10 @@ impl EventKind {
             Self::Skipped => "SKIPPED",
             Self::Sleeping { .. } => "SLEEPING",
             Self::Woken { .. } => "WOKEN",
+            Self::Suspended => "SUSPENDED",
+            Self::Waiting { .. } => "WAITING",
+            Self::Signalled { .. } => "SIGNALLED",
+            Self::TimedOut { .. } => "TIMED_OUT",
             Self::LeaseLost => "LEASE_LOST",
             Self::Released => "RELEASED",
         }

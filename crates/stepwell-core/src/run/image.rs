@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::{
-    AttemptRow, AttemptState, Because, Claim, EventKind, EventRow, Phase, RetryPlan, RunRow,
-    RunTimer, TaskRow, TaskState, Tasks, is_allowed,
+    AttemptRow, AttemptState, Because, Claim, EventKind, EventRow, Inbox, Phase, RetryPlan, RunRow,
+    RunTimer, SignalRow, TaskRow, TaskState, Tasks, WaitRow, is_allowed,
 };
 use crate::failure::Failure;
 use crate::id::Node;
@@ -25,6 +25,7 @@ pub struct RunImage<'d> {
     pub(crate) now: Timestamp,
     pub(crate) run: RunRow,
     pub(crate) tasks: Tasks,
+    inbox: Option<Box<Inbox>>,
     changes: Changes,
 }
 
@@ -60,6 +61,14 @@ pub struct Extras {
     pub inserted: Vec<Node>,
     /// The run's own timers that go.
     pub run_timers_cleared: Vec<RunTimer>,
+    /// Waits that open. One of a task whose wait closes takes its place.
+    pub waits_opened: Vec<WaitRow>,
+    /// Tasks whose wait closes.
+    pub waits_closed: Vec<Node>,
+    /// Signals to store, in order. Some may have been consumed at once.
+    pub signals_stored: Vec<SignalRow>,
+    /// Signals that were stored before and are consumed now, with the task that gets each.
+    pub signals_consumed: Vec<(u64, Node)>,
 }
 
 impl Changes {
@@ -99,7 +108,14 @@ impl<'d> RunImage<'d> {
         tasks: impl IntoIterator<Item = TaskRow>,
     ) -> Self {
         let tasks = tasks.into_iter().collect();
-        Self { definition, now, run, tasks, changes: Changes::default() }
+        Self { definition, now, run, tasks, inbox: None, changes: Changes::default() }
+    }
+
+    /// The same image with waits and signals of the run.
+    #[must_use]
+    pub fn with_inbox(mut self, inbox: Inbox) -> Self {
+        self.inbox = Some(Box::new(inbox));
+        self
     }
 
     /// An image of a run that starts, with all its tasks.
@@ -134,7 +150,11 @@ impl<'d> RunImage<'d> {
         let Self { run, tasks, mut changes, .. } = self;
         let phase = |node: &Node| tasks.get(*node).map(|task| &task.phase);
         changes.enqueued.retain(|node| phase(node).is_some_and(Phase::in_queue));
-        changes.timers.retain(|timer| phase(&timer.node).and_then(Phase::due).is_some());
+        let stands = |timer: &Timer| match RunTimer::at(timer.node) {
+            Some(_) => !run.status.is_terminal(),
+            None => phase(&timer.node).and_then(Phase::due).is_some(),
+        };
+        changes.timers.retain(stands);
         (run, tasks, changes)
     }
 
@@ -158,8 +178,60 @@ impl<'d> RunImage<'d> {
         self.tasks.insert(task);
     }
 
+    pub(crate) fn set_run_timer(&mut self, timer: RunTimer, after: Duration) {
+        self.changes.timers.push(Timer { node: timer.node(), after });
+    }
+
     pub(crate) fn clear_run_timer(&mut self, timer: RunTimer) {
-        self.changes.extras().run_timers_cleared.push(timer);
+        let cleared = &mut self.changes.extras().run_timers_cleared;
+        if !cleared.contains(&timer) {
+            cleared.push(timer);
+        }
+    }
+
+    /// The signals that were loaded, and those that were stored since.
+    pub(crate) fn signals(&self) -> &[SignalRow] {
+        self.inbox.as_ref().map_or(&[], |inbox| &inbox.signals)
+    }
+
+    /// The waits that were loaded and are still open.
+    pub(crate) fn loaded_waits(&self) -> &[WaitRow] {
+        self.inbox.as_ref().map_or(&[], |inbox| &inbox.waits)
+    }
+
+    /// The open waits: those that were loaded, then those that opened by what was decided on this
+    /// image. Nothing that follows from the latter was loaded.
+    pub(crate) fn open_waits(&self) -> impl Iterator<Item = &WaitRow> {
+        let opened = self.changes.extras.iter().flat_map(|extras| &extras.waits_opened);
+        self.loaded_waits().iter().chain(opened)
+    }
+
+    /// Adds the wait of a task that goes WAITING.
+    pub(crate) fn open_wait(&mut self, wait: WaitRow) {
+        self.changes.extras().waits_opened.push(wait);
+    }
+
+    /// Stores a signal under the run's next number.
+    pub(crate) fn store_signal(&mut self, signal: SignalRow) {
+        self.run.n_signals = signal.number;
+        self.run.n_unconsumed += 1;
+        self.inbox.get_or_insert_default().signals.push(signal.clone());
+        self.changes.extras().signals_stored.push(signal);
+    }
+
+    /// Marks a signal as consumed by a task.
+    pub(crate) fn consume_signal(&mut self, number: u64, node: Node) {
+        self.run.n_unconsumed = self.run.n_unconsumed.saturating_sub(1);
+        let is_it = |signal: &&mut SignalRow| signal.number == number;
+        let known = self.inbox.iter_mut().flat_map(|inbox| &mut inbox.signals);
+        if let Some(signal) = known.into_iter().find(is_it) {
+            signal.consumed_by = Some(node);
+        }
+        let extras = self.changes.extras();
+        match extras.signals_stored.iter_mut().find(is_it) {
+            Some(stored) => stored.consumed_by = Some(node),
+            None => extras.signals_consumed.push((number, node)),
+        }
     }
 
     /// Moves a task to another phase and keeps the run's counters. Queue and timer rows that
@@ -183,8 +255,10 @@ impl<'d> RunImage<'d> {
         if old.due().is_some() {
             self.changes.timers_cleared.push(node);
         }
-        if let Phase::Running(claim) = old {
-            self.changes.claims_ended.push((node, claim));
+        match old {
+            Phase::Running(claim) => self.changes.claims_ended.push((node, claim)),
+            Phase::Waiting { .. } => self.close_wait(node),
+            _ => {}
         }
         if enters {
             self.changes.enqueued.push(node);
@@ -193,6 +267,26 @@ impl<'d> RunImage<'d> {
             self.run.n_open = self.run.n_open.saturating_sub(1);
             self.run.n_failed += u32::from(to == TaskState::Failed);
             self.run.n_cancelled += u32::from(to == TaskState::Cancelled);
+        }
+    }
+
+    fn close_wait(&mut self, node: Node) {
+        if let Some(inbox) = &mut self.inbox {
+            inbox.waits.retain(|wait| wait.node != node);
+        }
+        let extras = self.changes.extras();
+        extras.waits_opened.retain(|wait| wait.node != node);
+        extras.waits_closed.push(node);
+    }
+
+    /// Sets the timer of a task that goes on waiting, in the place of one that was to be set.
+    pub(crate) fn set_wait_timer(&mut self, node: Node, due: Option<Timestamp>) {
+        let now = self.now;
+        if let Some(task) = self.touch(node) {
+            task.phase = Phase::Waiting { due };
+            self.changes.timers_cleared.push(node);
+            self.changes.timers.retain(|timer| timer.node != node);
+            self.changes.timers.extend(due.map(|due| Timer { node, after: due.since(now) }));
         }
     }
 

@@ -92,6 +92,7 @@ fn ending(row: &AttemptRow) -> EventKind {
         (AttemptState::Cancelled, _) => EventKind::Cancelled,
         (AttemptState::Lost, _) => EventKind::LeaseLost,
         (AttemptState::Released, _) => EventKind::Released,
+        (AttemptState::Suspended, _) => EventKind::Suspended,
     }
 }
 

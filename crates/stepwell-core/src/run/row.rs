@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AttemptState, RunStatus, TaskState};
+use super::{AttemptState, Resumed, RunStatus, TaskState};
 use crate::failure::Failure;
 use crate::id::{DefinitionId, Node, RunId, RunKey, Tenant, Token, WorkerId};
 use crate::time::Timestamp;
@@ -34,6 +34,10 @@ pub struct RunRow {
     pub n_cancelled: u32,
     /// Whether somebody cancelled the run.
     pub cancelled: bool,
+    /// Signals that were sent to it.
+    pub n_signals: u64,
+    /// Signals that nobody got yet.
+    pub n_unconsumed: u32,
     /// The failure that decided the run's end: the first one that was final. Few runs have one, so
     /// it lies apart.
     pub failure: Option<Box<RunFailure>>,
@@ -43,6 +47,8 @@ pub struct RunRow {
     pub end_event: Option<u64>,
     /// When it was started.
     pub started_at: Timestamp,
+    /// When it must have ended, as it was fixed at the start.
+    pub deadline: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
 }
@@ -50,7 +56,7 @@ pub struct RunRow {
 /// The failure that decided a run's end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunFailure {
-    /// The task that failed.
+    /// The task that failed, or [`Node::DEADLINE`] if the run's deadline passed.
     pub node: Node,
     /// Its name.
     pub step: String,
@@ -80,6 +86,8 @@ pub struct TaskRow {
     /// Whether QUEUED of this task has its number in the log already. A retried task was queued
     /// once; what follows RETRYING is STARTED.
     pub queued_logged: bool,
+    /// What ended its last wait.
+    pub resumed: Option<Resumed>,
 }
 
 /// Where a task stands, with what belongs to that state only.
@@ -100,6 +108,12 @@ pub enum Phase {
     Sleeping {
         /// When.
         until: Timestamp,
+    },
+    /// A signal will move it on; what it waits for is in its open wait.
+    Waiting {
+        /// When its timer fires: at the wait's deadline, or at once if signals that were sent
+        /// before have to be looked at.
+        due: Option<Timestamp>,
     },
     /// Done.
     Completed,
@@ -161,6 +175,15 @@ pub struct RetryPlan {
     pub due: Timestamp,
 }
 
+impl RunRow {
+    /// The deadline as long as it stands. Once the run's end is decided it means nothing any more,
+    /// and the failure handler may start whenever that is.
+    #[must_use]
+    pub fn standing_deadline(&self) -> Option<Timestamp> {
+        self.deadline.filter(|_| self.status == RunStatus::Running)
+    }
+}
+
 impl Phase {
     /// The state without its details.
     #[must_use]
@@ -170,6 +193,7 @@ impl Phase {
             Self::Queued { .. } => TaskState::Queued,
             Self::Running(_) => TaskState::Running,
             Self::Sleeping { .. } => TaskState::Sleeping,
+            Self::Waiting { .. } => TaskState::Waiting,
             Self::Completed => TaskState::Completed,
             Self::Failed => TaskState::Failed,
             Self::Cancelled => TaskState::Cancelled,
@@ -181,7 +205,7 @@ impl Phase {
     #[must_use]
     pub const fn due(&self) -> Option<Timestamp> {
         match self {
-            Self::Queued { due, .. } => *due,
+            Self::Queued { due, .. } | Self::Waiting { due } => *due,
             Self::Sleeping { until } => Some(*until),
             _ => None,
         }

@@ -39,7 +39,7 @@ macro_rules! states {
 }
 
 states! {
-    /// Where a task stands. Number 4 is kept for tasks that wait for a signal.
+    /// Where a task stands.
     TaskState {
         /// Some parent is not resolved yet.
         Pending = 0 "PENDING",
@@ -49,6 +49,8 @@ states! {
         Running = 2 "RUNNING",
         /// A timer will move it on.
         Sleeping = 3 "SLEEPING",
+        /// A signal will move it on, or its deadline.
+        Waiting = 4 "WAITING",
         /// Done, with an output.
         Completed = 5 "COMPLETED",
         /// Failed for good.
@@ -91,6 +93,8 @@ states! {
         Lost = 4 "LOST",
         /// Its worker handed it back while shutting down.
         Released = 5 "RELEASED",
+        /// It waits for something and will go on in another execution.
+        Suspended = 6 "SUSPENDED",
     }
 }
 

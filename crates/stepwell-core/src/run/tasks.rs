@@ -81,6 +81,7 @@ mod tests {
             failures: 0,
             losses: 0,
             queued_logged: false,
+            resumed: None,
         }
     }
 

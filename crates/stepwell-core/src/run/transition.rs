@@ -7,7 +7,7 @@ use alloc::string::String;
 use core::fmt::Write;
 
 use super::TaskState::{
-    self, Cancelled, Completed, Failed, Pending, Queued, Running, Skipped, Sleeping,
+    self, Cancelled, Completed, Failed, Pending, Queued, Running, Skipped, Sleeping, Waiting,
 };
 
 /// Why a task changes its state.
@@ -35,6 +35,12 @@ pub enum Because {
     Sleep,
     /// Its timer fired.
     Wake,
+    /// It waits for a signal: a wait node that is ready, or a step whose execution said so.
+    Wait,
+    /// A signal came that it waits for.
+    Signal,
+    /// The deadline of its wait passed.
+    TimeOut,
 }
 
 /// One line of the table.
@@ -44,6 +50,7 @@ pub type Transition = (TaskState, TaskState, Because);
 pub const TRANSITIONS: &[Transition] = &[
     (Pending, Queued, Because::ParentsResolved),
     (Pending, Sleeping, Because::ParentsResolved),
+    (Pending, Waiting, Because::ParentsResolved),
     (Pending, Skipped, Because::Skip),
     (Pending, Cancelled, Because::Cancel),
     (Queued, Running, Because::Claim),
@@ -56,9 +63,15 @@ pub const TRANSITIONS: &[Transition] = &[
     (Running, Queued, Because::Loss),
     (Running, Queued, Because::HandBack),
     (Running, Sleeping, Because::Sleep),
+    (Running, Waiting, Because::Wait),
     (Running, Cancelled, Because::Cancel),
     (Sleeping, Completed, Because::Wake),
     (Sleeping, Cancelled, Because::Cancel),
+    (Waiting, Completed, Because::Signal),
+    (Waiting, Queued, Because::Signal),
+    (Waiting, Completed, Because::TimeOut),
+    (Waiting, Queued, Because::TimeOut),
+    (Waiting, Cancelled, Because::Cancel),
 ];
 
 /// Whether the table has this line.
@@ -94,6 +107,9 @@ const fn label(because: Because) -> &'static str {
         Because::HandBack => "handed back",
         Because::Sleep => "conditions let it sleep",
         Because::Wake => "timer",
+        Because::Wait => "waits for a signal",
+        Because::Signal => "signal",
+        Because::TimeOut => "time-out of the wait",
     }
 }
 

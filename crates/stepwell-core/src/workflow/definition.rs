@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Graph, ON_FAILURE_NAME, Signature};
 use crate::id::{Node, Queue};
 use crate::retry::Retry;
+use crate::run::WaitFor;
 
 /// One structure of a workflow, with the policies in force. Stored once per signature; every
 /// run points at one.
@@ -35,6 +36,12 @@ pub struct WorkflowPolicy {
     pub fail_fast: bool,
     /// Whether a failure handler runs before the run is failed. It counts as structure as well.
     pub on_failure: bool,
+    /// How long one execution of the failure handler may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failure_timeout: Option<Duration>,
+    /// How long a run may take, unless its start says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Duration>,
     /// The step whose output is the run's.
     pub output: Option<OutputRule>,
     /// One policy per node number.
@@ -61,6 +68,9 @@ pub struct StepPolicy {
     pub heartbeat_timeout: Option<Duration>,
     /// How long a sleep node sleeps.
     pub sleep: Duration,
+    /// What a wait node waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<WaitPolicy>,
     /// The queue its tasks wait in.
     pub queue: Queue,
     /// Whether its code blocks the thread it runs on. Its tasks stand in the queue like all others;
@@ -72,6 +82,20 @@ pub struct StepPolicy {
     pub aliases: Vec<String>,
 }
 
+/// What a wait node waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitPolicy {
+    /// Signals, attributes and time-out, as far as they are known before the node is ready.
+    #[serde(flatten)]
+    pub wait_for: WaitFor,
+    /// Whether a worker claims the node first, since code has conditions or attributes to tell.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub asks_worker: bool,
+    /// Whether the signals' names are the variants of an enum as which the output is read.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub is_any: bool,
+}
+
 impl Default for StepPolicy {
     fn default() -> Self {
         Self {
@@ -79,6 +103,7 @@ impl Default for StepPolicy {
             timeout: None,
             heartbeat_timeout: None,
             sleep: Duration::ZERO,
+            wait: None,
             queue: Queue::default_queue(),
             is_blocking: false,
             aliases: Vec::new(),
@@ -104,6 +129,8 @@ impl Definition {
         WorkflowPolicy {
             fail_fast: other.policy.fail_fast,
             on_failure: other.policy.on_failure,
+            on_failure_timeout: other.policy.on_failure_timeout,
+            deadline: other.policy.deadline,
             output,
             steps: (0_u32..).map(Node).take(self.graph.n_numbers()).map(policy).collect(),
         }

@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::chain::{self, Insertion, Member};
 use super::validate::{self, Names};
@@ -22,6 +23,10 @@ pub struct Draft {
     pub fail_fast: bool,
     /// Whether there is a failure handler.
     pub on_failure: bool,
+    /// How long one execution of the failure handler may take.
+    pub on_failure_timeout: Option<Duration>,
+    /// How long a run may take, unless its start says otherwise.
+    pub deadline: Option<Duration>,
     /// The step whose output is the run's.
     pub output: Option<OutputRule>,
 }
@@ -89,7 +94,7 @@ impl Draft {
         let parents = self.bind(&validate::names(&self)?)?;
         validate::output(&self)?;
         validate::sizes(&parents)?;
-        validate::policies(&self.steps)?;
+        validate::policies(&self)?;
         let nodes = self.steps.iter().zip(parents).map(|(step, parents)| GraphNode {
             name: step.name.clone(),
             kind: step.kind,
@@ -105,6 +110,8 @@ impl Draft {
             policy: WorkflowPolicy {
                 fail_fast: self.fail_fast,
                 on_failure: self.on_failure,
+                on_failure_timeout: self.on_failure_timeout,
+                deadline: self.deadline,
                 output: self.output,
                 steps: self.steps.into_iter().map(|step| step.policy).collect(),
             },

@@ -79,6 +79,13 @@ pub enum DefinitionError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A policy of the workflow as a whole makes no sense.
+    WorkflowPolicy {
+        /// The setting.
+        field: &'static str,
+        /// What is wrong with it.
+        why: &'static str,
+    },
 }
 
 impl fmt::Display for DefinitionError {
@@ -112,6 +119,7 @@ impl fmt::Display for DefinitionError {
             }
             Self::Cycle { steps } => write!(f, "steps wait in a circle: {}", steps.join(" -> ")),
             Self::Policy { step, field, why } => write!(f, "step {step:?}, {field}: {why}"),
+            Self::WorkflowPolicy { field, why } => write!(f, "{field} of the workflow: {why}"),
         }
     }
 }

@@ -21,9 +21,26 @@ pub enum NodeKind {
     Sleep,
     /// A worker evaluates its conditions, then a timer completes it.
     ConditionalSleep,
+    /// A signal completes it, or a time-out. What it waits for is policy; if code says it, a
+    /// worker is asked first.
+    Wait,
     /// Nothing: an earlier structure of the workflow had a step of this number, this one has not.
     /// The number stays taken, so that it never means another step.
     Gone,
+}
+
+impl NodeKind {
+    /// Whether a timer alone completes a task of this kind.
+    #[must_use]
+    pub const fn is_sleep(self) -> bool {
+        matches!(self, Self::Sleep | Self::ConditionalSleep)
+    }
+
+    /// Whether a task of this kind may come to wait for a signal.
+    #[must_use]
+    pub const fn may_wait(self) -> bool {
+        matches!(self, Self::Step | Self::Wait)
+    }
 }
 
 /// One end of a dependency, seen from the other end.

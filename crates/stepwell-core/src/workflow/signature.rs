@@ -33,6 +33,7 @@ impl Signature {
                 NodeKind::Step => 1,
                 NodeKind::Sleep => 2,
                 NodeKind::ConditionalSleep => 3,
+                NodeKind::Wait => 4,
                 NodeKind::Gone => 0,
             }]);
             let mut parents: Vec<(&str, bool)> = graph

@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::draft::workflow_hash;
 use super::{DefinitionError, Draft, DraftStep, Edge, Graph, ON_FAILURE_NAME, ParentRef};
@@ -77,9 +78,14 @@ pub(super) fn sizes(parents: &[Vec<Edge>]) -> Result<(), DefinitionError> {
     Ok(())
 }
 
-/// Time-outs, sleeps and retries make sense.
-pub(super) fn policies(steps: &[DraftStep]) -> Result<(), DefinitionError> {
-    for step in steps {
+/// Time-outs, sleeps, waits and retries make sense.
+pub(super) fn policies(draft: &Draft) -> Result<(), DefinitionError> {
+    let of_workflow =
+        [("deadline", draft.deadline), ("timeout of on_failure", draft.on_failure_timeout)];
+    for (field, span) in of_workflow {
+        check_span(span).map_err(|why| DefinitionError::WorkflowPolicy { field, why })?;
+    }
+    for step in &draft.steps {
         let refuse = |field, why| DefinitionError::Policy { step: step.name.clone(), field, why };
         step.policy.retry.check().map_err(|why| refuse("retry", why))?;
         let spans = [
@@ -87,19 +93,24 @@ pub(super) fn policies(steps: &[DraftStep]) -> Result<(), DefinitionError> {
             ("heartbeat_timeout", step.policy.heartbeat_timeout),
         ];
         for (field, span) in spans {
-            match span {
-                Some(span) if span.is_zero() => return Err(refuse(field, "is zero")),
-                Some(span) if span > SPAN_MAX => {
-                    return Err(refuse(field, "is longer than a hundred years"));
-                }
-                _ => {}
-            }
+            check_span(span).map_err(|why| refuse(field, why))?;
         }
         if step.policy.sleep > SPAN_MAX {
             return Err(refuse("sleep", "is longer than a hundred years"));
         }
+        let wait = step.policy.wait.as_ref().map_or(Ok(()), |wait| wait.wait_for.check());
+        wait.map_err(|(field, why)| refuse(field, why))?;
     }
     Ok(())
+}
+
+/// A span that something must end within is neither zero nor absurd.
+fn check_span(span: Option<Duration>) -> Result<(), &'static str> {
+    match span {
+        Some(span) if span.is_zero() => Err("is zero"),
+        Some(span) if span > SPAN_MAX => Err("is longer than a hundred years"),
+        _ => Ok(()),
+    }
 }
 
 /// No step waits for itself, directly or through others.

@@ -4,8 +4,10 @@ use stepwell_core::run::AttemptState;
 
 use crate::story::{Story, check, check_log};
 
-const EVERY_STATE: &str = "done; gone; queued; running; retried *1; asleep ~1h; pending < queued";
-const REACH_EVERY_STATE: &str = "done done; skip gone; claim running; fail retried";
+const EVERY_STATE: &str = "done; gone; queued; running; retried *1; asleep ~1h; waiting ?paid/1h; \
+                           suspended; pending < queued";
+const REACH_EVERY_STATE: &str =
+    "done done; skip gone; claim running; fail retried; wait suspended paid";
 
 #[test]
 fn cancel_ends_tasks_in_every_open_state_and_leaves_the_others() {
@@ -14,7 +16,8 @@ fn cancel_ends_tasks_in_every_open_state_and_leaves_the_others() {
         EVERY_STATE,
         &format!("{REACH_EVERY_STATE}; cancel"),
         "CANCELLED: done COMPLETED, gone SKIPPED, queued CANCELLED, running CANCELLED, \
-         retried CANCELLED, asleep CANCELLED, pending CANCELLED
+         retried CANCELLED, asleep CANCELLED, waiting CANCELLED, suspended CANCELLED, \
+         pending CANCELLED
          answers: cancel: Cancelled",
     );
 }
@@ -31,10 +34,15 @@ fn nothing_is_accepted_and_nothing_starts_after_a_cancel() {
     // L12, S8
     check(
         EVERY_STATE,
-        &format!("{REACH_EVERY_STATE}; cancel; +1h; done running; claim queued; fire asleep"),
+        &format!(
+            "{REACH_EVERY_STATE}; cancel; +1h; done running; claim queued; \
+                  fire asleep waiting; signal paid"
+        ),
         "CANCELLED: done COMPLETED, gone SKIPPED, queued CANCELLED, running CANCELLED, \
-         retried CANCELLED, asleep CANCELLED, pending CANCELLED
-         answers: cancel: Cancelled, running: refused, queued: refused, asleep: refused",
+         retried CANCELLED, asleep CANCELLED, waiting CANCELLED, suspended CANCELLED, \
+         pending CANCELLED
+         answers: cancel: Cancelled, running: refused, queued: refused, asleep: refused, \
+         waiting: refused, paid: AlreadyEnded(Cancelled)",
     );
 }
 
@@ -99,6 +107,93 @@ fn cancelling_a_run_with_an_earlier_failure_still_calls_the_handler() {
 }
 
 #[test]
+fn a_cancelled_run_keeps_its_signals() {
+    check(
+        "w ?paid; v ?sent",
+        "signal sent; signal refused; cancel",
+        "CANCELLED: w CANCELLED, v COMPLETED
+         resumed: v by sent#1
+         signals: sent#1 to v, refused#2 kept
+         answers: cancel: Cancelled",
+    );
+}
+
+#[test]
+fn force_ends_a_running_run_without_its_handler() {
+    // L12
+    check(
+        EVERY_STATE,
+        &format!("{REACH_EVERY_STATE}; cancel!"),
+        "CANCELLED: done COMPLETED, gone SKIPPED, queued CANCELLED, running CANCELLED, \
+         retried CANCELLED, asleep CANCELLED, waiting CANCELLED, suspended CANCELLED, \
+         pending CANCELLED
+         answers: cancel!: Cancelled",
+    );
+    // L12
+    check(
+        "on_failure; deadline 6h; a; b",
+        "fail a; cancel!; cancel!",
+        "FAILED: a FAILED, b CANCELLED
+         failure: a #1: boom
+         answers: cancel!: Cancelled, cancel!: AlreadyEnded(Failed)",
+    );
+}
+
+#[test]
+fn force_ends_a_run_whose_handler_hangs_as_it_was_decided() {
+    let failed = "FAILED: a FAILED, on_failure CANCELLED; failure: a #1: boom";
+    // L12
+    check(
+        "on_failure; a",
+        "fail a; cancel!",
+        &format!("{failed}; answers: cancel!: ForcedToEnd(Failed)"),
+    );
+    // L12
+    check(
+        "on_failure; deadline 6h; a",
+        "fail a; claim on_failure; cancel; cancel!; done on_failure",
+        &format!(
+            "{failed}; answers: cancel: AlreadyEnding(Failed), cancel!: ForcedToEnd(Failed), \
+             on_failure: refused"
+        ),
+    );
+    let story = Story::play("on_failure; a", "fail a; claim on_failure; cancel!");
+    assert_eq!(story.attempts[1].state, AttemptState::Cancelled);
+    assert!(!story.run.cancelled, "that it fails was decided before");
+}
+
+#[test]
+fn force_on_an_ended_run_says_how_it_ended() {
+    check(
+        "a",
+        "done a; cancel!",
+        "COMPLETED: a COMPLETED; answers: cancel!: AlreadyEnded(Completed)",
+    );
+}
+
+#[test]
+fn the_log_tells_who_cancelled_why_and_by_force() {
+    // R17, L12
+    check_log(
+        "on_failure; a; w ?paid",
+        "fail a; cancel; claim on_failure; cancel!",
+        "1 run RUN_STARTED
+         2 w WAITING paid
+         3 a QUEUED #1
+         4 a STARTED #1
+         5 a FAILED #1 boom
+         6 run RUN_CANCELLED by somebody
+         7 w CANCELLED
+         8 run RUN_ENDING FAILED
+         9 run RUN_CANCELLED by somebody: it hangs, forced
+         10 on_failure QUEUED #1
+         11 on_failure STARTED #1
+         12 on_failure CANCELLED #1
+         13 run RUN_ENDED FAILED",
+    );
+}
+
+#[test]
 fn the_log_of_a_cancelled_run_tells_what_each_task_was_doing() {
     // R17
     check_log(
@@ -111,7 +206,7 @@ fn the_log_of_a_cancelled_run_tells_what_each_task_was_doing() {
          5 b QUEUED #1
          6 b STARTED #1
          7 b RETRYING #1 1 in 1s at 1s boom
-         8 run RUN_CANCELLED
+         8 run RUN_CANCELLED by somebody
          9 a QUEUED #1
          10 a STARTED #1
          11 a CANCELLED #1

@@ -1,8 +1,11 @@
 //! Random workflows with random happenings: whatever comes, the invariants hold and runs end.
 
+use std::fmt::Write;
+
 use proptest::prelude::*;
-use stepwell_core::decide::TaskHappening;
+use stepwell_core::decide::{Happening, TaskHappening};
 use stepwell_core::id::Node;
+use stepwell_core::run::{WaitFor, WaitRow};
 use stepwell_core::workflow::{Definition, NodeKind};
 
 use crate::story::{Story, text};
@@ -10,17 +13,33 @@ use crate::story::{Story, text};
 const STEPS_MAX: usize = 60;
 const CHOICES_MAX: usize = 150;
 
+/// What nodes and steps wait for: much of it overlaps.
+const WAITS: [&str; 8] = [
+    "paid",
+    "paid/0s",
+    "paid/5m",
+    "paid[order=1]/1h",
+    "paid|refused",
+    "paid|refused[order=2]/1m",
+    "refused/5m",
+    "refused[order=1]",
+];
+const SIGNALS: [&str; 5] = ["paid", "refused", "paid order=1", "refused order=1", "paid order=2"];
+
 /// A step that may follow any declared before it.
 #[derive(Clone, Debug)]
 struct RandomStep {
-    kind: &'static str,
+    kind: String,
     retry: &'static str,
     /// Which of the earlier steps, and whether it is needed.
     parents: Vec<(usize, bool)>,
 }
 
 fn step() -> impl Strategy<Value = RandomStep> {
-    let kind = prop_oneof![8 => Just(""), 1 => Just("~0s"), 1 => Just("~1h"), 1 => Just("~?5m")];
+    let plain = prop::sample::select(vec!["", "~0s", "~1h", "~?5m"]).prop_map(String::from);
+    let wait = (prop::sample::select(vec!["?", "?", "??"]), prop::sample::select(WAITS.to_vec()));
+    let wait = wait.prop_map(|(mark, wait_for)| format!("{mark}{wait_for}"));
+    let kind = prop_oneof![6 => Just(String::new()), 3 => plain, 4 => wait];
     let retry = prop_oneof![3 => Just(""), 1 => Just("*1@0s"), 1 => Just("*2")];
     let parent = (0..STEPS_MAX, prop::bool::weighted(0.3));
     let parents = prop::collection::vec(parent, 0..4);
@@ -29,7 +48,8 @@ fn step() -> impl Strategy<Value = RandomStep> {
 
 fn workflow() -> impl Strategy<Value = Definition> {
     let steps = prop::collection::vec(step(), 1..=STEPS_MAX);
-    let options = prop::sample::subsequence(vec!["fail_fast", "on_failure", "output! s0"], 0..=3);
+    let options = vec!["fail_fast", "on_failure", "output! s0", "deadline 3h"];
+    let options = prop::sample::subsequence(options, 0..=4);
     (steps, options).prop_map(|(steps, options)| {
         let mut clauses: Vec<String> = options.into_iter().map(String::from).collect();
         for (ix, step) in steps.iter().enumerate() {
@@ -51,8 +71,9 @@ fn pick(nodes: &[Node], choice: u32) -> Option<Node> {
 }
 
 /// Something that may happen to a claimed task, mostly good.
-fn outcome(story: &Story, node: Node, choice: u32) -> (Node, TaskHappening) {
-    let verb = match choice % 16 {
+fn outcome(story: &Story, node: Node, choice: u32) -> Happening {
+    let is_step = node != Node::ON_FAILURE && story.definition.graph.kind(node) == NodeKind::Step;
+    let verb = match choice % 20 {
         0 | 1 => "fail",
         2 => "fail!",
         3 => "time_out",
@@ -60,67 +81,144 @@ fn outcome(story: &Story, node: Node, choice: u32) -> (Node, TaskHappening) {
         5 => return story.losses(&[node]).remove(0),
         // The handler has no conditions.
         6..=8 if node != Node::ON_FAILURE => "skip",
-        _ => return (node, good_outcome(story, node)),
+        9..=12 if is_step => return waits(node, text::wait_for(one_of(&WAITS, choice / 20))),
+        _ => return good_outcome(story, node),
     };
-    (node, text::happening(verb))
+    Happening::Task(node, text::happening(verb))
 }
 
-fn good_outcome(story: &Story, node: Node) -> TaskHappening {
-    match story.definition.graph.kind(node) {
-        NodeKind::ConditionalSleep => text::happening("nap"),
-        _ => text::happening("done"),
+fn good_outcome(story: &Story, node: Node) -> Happening {
+    let verb = match story.definition.graph.kind(node) {
+        NodeKind::ConditionalSleep => "nap",
+        NodeKind::Wait => {
+            let policy = story.definition.step_policy(node).and_then(|policy| policy.wait.clone());
+            return waits(node, policy.expect("a wait node says what it waits for").wait_for);
+        }
+        _ => "done",
+    };
+    Happening::Task(node, text::happening(verb))
+}
+
+fn waits(node: Node, wait_for: WaitFor) -> Happening {
+    Happening::Task(node, TaskHappening::Waits { wait_for, notes: [].into() })
+}
+
+fn one_of<'t>(texts: &[&'t str], choice: u32) -> &'t str {
+    texts[choice as usize % texts.len()]
+}
+
+/// A signal, sometimes under a key that another one has.
+fn signal(story: &mut Story, choice: u32) -> Happening {
+    let (text, choice) = (one_of(&SIGNALS, choice), choice / 5);
+    let (to_many, choice) = (choice.is_multiple_of(8), choice / 8);
+    if choice.is_multiple_of(4) {
+        return story.signal(&format!("{text} key=k{}", choice / 4 % 3), to_many);
     }
+    story.signal(text, to_many)
+}
+
+/// The timers of tasks that are due, and rarely that of the run.
+fn due(story: &Story, choice: u32) -> Vec<Happening> {
+    let is_due = |(node, due): &(&Node, &_)| {
+        let is_meant = **node != Node::DEADLINE || choice.is_multiple_of(8);
+        **due <= story.now && is_meant
+    };
+    story.timers.iter().filter(is_due).map(|(node, _)| Happening::timer_fired(*node)).collect()
 }
 
 /// Lets the next thing happen, as the choice says.
 fn happen(story: &mut Story, choice: u32) {
-    let (verb, choice) = (choice % 16, choice / 16);
+    let (verb, choice) = (choice % 24, choice / 24);
     let claimed: Vec<Node> = story.claims.keys().copied().collect();
-    let timers: Vec<Node> = story.timers.keys().copied().collect();
-    match verb {
-        0..=5 => {
+    let each = |story: &Story| {
+        let each = (0_u32..).zip(&claimed);
+        each.map(|(ix, node)| outcome(story, *node, choice.rotate_right(ix))).collect()
+    };
+    let batch: Vec<Happening> = match verb {
+        0..=6 => {
             if let Some(node) = pick(&story.queue, choice) {
                 story.claim(node);
             }
+            return;
         }
-        6..=10 => {
-            if let Some(node) = pick(&claimed, choice / 16) {
-                story.happen(vec![outcome(story, node, choice)]);
-            }
+        7..=11 => pick(&claimed, choice / 16)
+            .map(|node| outcome(story, node, choice))
+            .into_iter()
+            .collect(),
+        12 => each(story),
+        13 => story.losses(&claimed),
+        14 => return story.go_on(one_of(&["+1s", "+1m", "+4m", "+1h"], choice)),
+        15..=17 => vec![signal(story, choice)],
+        18 => (0..4).map(|ix| signal(story, choice.rotate_right(7 * ix))).collect(),
+        19 => shuffled(due(story, choice), choice),
+        20 => {
+            let signals = (0..3).map(|ix| signal(story, choice.rotate_right(7 * ix)));
+            let mut all: Vec<Happening> = signals.collect();
+            all.extend(due(story, choice));
+            all.extend::<Vec<Happening>>(each(story));
+            shuffled(all, choice)
         }
-        11 | 12 => {
-            let each = (0_u32..).zip(&claimed);
-            let outcomes = each.map(|(ix, node)| outcome(story, *node, choice.rotate_right(ix)));
-            story.happen(outcomes.collect());
+        21 if choice.is_multiple_of(32) => {
+            return story.go_on(one_of(&["cancel", "cancel!"], choice / 32));
         }
-        13 => story.happen(story.losses(&claimed)),
-        14 if choice.is_multiple_of(32) => drop(story.cancel()),
-        _ => {
-            if let Some(node) = pick(&timers, choice) {
-                fire(story, node);
-            }
-        }
+        _ => return fire_any(story, choice),
+    };
+    story.happen(batch);
+}
+
+/// The same in an order that the choice says.
+fn shuffled<T>(mut items: Vec<T>, choice: u32) -> Vec<T> {
+    for ix in 1..items.len() {
+        items
+            .swap(ix, choice.rotate_right(u32::try_from(ix % 32).unwrap_or(0)) as usize % (ix + 1));
+    }
+    items
+}
+
+/// Fires a timer, however far away, but that of the run rarely.
+fn fire_any(story: &mut Story, choice: u32) {
+    let is_meant = |node: &&Node| **node != Node::DEADLINE || choice.is_multiple_of(8);
+    let timers: Vec<Node> = story.timers.keys().filter(is_meant).copied().collect();
+    if let Some(node) = pick(&timers, choice / 8) {
+        fire(story, node);
     }
 }
 
 fn fire(story: &mut Story, node: Node) {
     story.now = story.now.max(story.timers[&node]);
-    story.happen(vec![(node, TaskHappening::TimerFired)]);
+    story.happen(vec![Happening::timer_fired(node)]);
 }
 
 /// Lets everything go well from here on, until nothing is left to do.
 fn finish(story: &mut Story) {
     loop {
-        if let Some(node) = story.queue.first().copied() {
+        let earliest = story.timers.iter().min_by_key(|(_, due)| **due);
+        let earliest = earliest.map(|(node, due)| (*node, *due));
+        let forgotten = story.waits.values().find(|wait| !story.timers.contains_key(&wait.node));
+        if let Some((node, _)) = earliest.filter(|(_, due)| *due <= story.now) {
+            fire(story, node);
+        } else if let Some(node) = story.queue.first().copied() {
             story.claim(node);
         } else if let Some(node) = story.claims.keys().next().copied() {
-            story.happen(vec![(node, good_outcome(story, node))]);
-        } else if let Some(node) = story.timers.keys().next().copied() {
+            story.happen(vec![good_outcome(story, node)]);
+        } else if let Some(wait) = forgotten.cloned() {
+            send_to(story, &wait);
+        } else if let Some((node, _)) = earliest {
             fire(story, node);
         } else {
             return;
         }
     }
+}
+
+/// Sends a signal that a wait is for.
+fn send_to(story: &mut Story, wait: &WaitRow) {
+    let mut text = wait.signals[0].clone();
+    for (name, value) in &wait.matching {
+        let _ = write!(text, " {name}={value}");
+    }
+    let sent = story.signal(&text, true);
+    story.happen(vec![sent]);
 }
 
 proptest! {
@@ -147,7 +245,10 @@ proptest! {
         let tasks: Vec<Node> = story.tasks.keys().copied().collect();
         for node in tasks {
             // S8
-            story.happen(vec![(node, text::happening("done"))]);
+            story.happen(vec![Happening::Task(node, text::happening("done"))]);
+            story.happen(vec![Happening::timer_fired(node)]);
         }
+        // S8
+        story.go_on("signal paid; deadline; cancel; cancel!");
     }
 }

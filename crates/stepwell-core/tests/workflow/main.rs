@@ -5,6 +5,7 @@ mod graph;
 mod refuse;
 mod registration;
 mod signature;
+mod wait;
 
 use stepwell_core::id::Node;
 use stepwell_core::workflow::{

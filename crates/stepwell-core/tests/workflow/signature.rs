@@ -36,6 +36,7 @@ fn policies_do_not_count() {
         timeout: Some(Duration::from_secs(1)),
         heartbeat_timeout: Some(Duration::from_secs(1)),
         sleep: Duration::from_secs(1),
+        wait: None,
         queue: Queue::new("other").expect("a good name"),
         is_blocking: true,
         aliases: vec!["former".into()],
@@ -44,6 +45,8 @@ fn policies_do_not_count() {
     let draft = Draft {
         version: Some(7),
         fail_fast: true,
+        on_failure_timeout: Some(Duration::from_secs(1)),
+        deadline: Some(Duration::from_secs(1)),
         output: Some(OutputRule { node: Node(1), required: true }),
         ..draft([a, step("b", &["a"])])
     };
@@ -59,7 +62,7 @@ fn a_failure_handler_counts_because_it_is_a_task_of_its_own() {
 
 #[test]
 fn names_edges_kinds_and_needs_count() {
-    let sleep = |kind| DraftStep { kind, ..step("b", &["a"]) };
+    let of_kind = |kind| DraftStep { kind, ..step("b", &["a"]) };
     let a = || step("a", &[]);
     let renamed = Draft { workflow: "refunds".into(), ..draft([a(), step("b", &["a"])]) };
     let different = [
@@ -70,8 +73,9 @@ fn names_edges_kinds_and_needs_count() {
         signature([a(), step("c", &["a"])]),
         signature([a(), step("b", &["a", "a"])]),
         signature([a(), step_needing("b", 0)]),
-        signature([a(), sleep(NodeKind::Sleep)]),
-        signature([a(), sleep(NodeKind::ConditionalSleep)]),
+        signature([a(), of_kind(NodeKind::Sleep)]),
+        signature([a(), of_kind(NodeKind::ConditionalSleep)]),
+        signature([a(), of_kind(NodeKind::Wait)]),
         signature([a(), step("b", &["a"]), step("c", &[])]),
         renamed.resolve().expect("a good draft").signature,
     ];

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use stepwell::core::decide::CancelRequest;
 use stepwell::core::id::{Epoch, RunKey, WorkerId};
 use stepwell::ports::{
     BoxFuture, ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, CommitItem, DynStore, Outcome,
-    ReapRequest, StartRequest, StoreError, TenantSettings, WorkerRegistration,
+    ReapRequest, SignalRequest, StartRequest, StoreError, TenantSettings, WorkerRegistration,
 };
 use stepwell::testing::conformance::world::{CRASH_LIMIT, completed, tenant};
 
@@ -131,7 +132,16 @@ pub(crate) fn complete(claim: ClaimRef) -> Act {
 }
 
 pub(crate) fn cancel(run: RunKey) -> Act {
-    act(move |store| async move { Ok(format!("{:?}", store.cancel(run).await?)) })
+    act(move |store| async move {
+        Ok(format!("{:?}", store.cancel(run, CancelRequest::by("a test")).await?))
+    })
+}
+
+pub(crate) fn signal(request: SignalRequest) -> Act {
+    act(move |store| {
+        let requests = vec![request.clone()];
+        async move { Ok(format!("{:?}", store.signal(requests).await?)) }
+    })
 }
 
 pub(crate) fn heartbeat(worker: &WorkerId, claims: &[ClaimRef]) -> Act {

@@ -16,4 +16,5 @@ mod parking;
 mod passing;
 mod picture;
 mod scene;
+mod signalling;
 mod stage;

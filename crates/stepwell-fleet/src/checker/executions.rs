@@ -32,7 +32,11 @@ pub(super) fn check(run: &CheckedRun<'_>, faults: Faults) -> Vec<String> {
             run.history.iter().copied().filter(|line| line.step == name).collect();
         let attempts = run.attempts(&name);
         let mut of_step = accepted_wrong(step, outputs[place], attempts, &lines, faults);
-        of_step.extend(executed_wrong(&expected::seen(step, &outputs), attempts, &lines));
+        of_step.extend(executed_wrong(
+            &expected::seen(step, place, run.input, &outputs),
+            attempts,
+            &lines,
+        ));
         findings.extend(of_step.into_iter().map(|finding| format!("step {name}: {finding}")));
     }
     findings

@@ -6,7 +6,7 @@ use stepwell::core::run::{RunStatus, TaskState};
 
 use super::{CheckedRun, Evidence};
 use crate::expected;
-use crate::plan::StepPlan;
+use crate::plan::{self, StepPlan};
 
 /// S1: every acknowledged start exists.
 pub(super) fn lost_starts(evidence: &Evidence) -> Vec<String> {
@@ -37,6 +37,7 @@ pub(super) fn check(run: &CheckedRun<'_>) -> Vec<String> {
             findings.push(format!("step {name} left {output:?}, it should be {expected:?}"));
         }
         findings.extend(nap_wrong(run, place));
+        findings.extend(wait_wrong(run, place));
     }
     findings
 }
@@ -49,4 +50,19 @@ fn nap_wrong(run: &CheckedRun<'_>, place: usize) -> Option<String> {
     let name = StepPlan::nap_name(place);
     let actual = run.state(&name);
     (actual != Some(parent)).then(|| format!("sleep {name} is {actual:?}, it should be {parent}"))
+}
+
+/// A wait ends as the step before it did: it got what it was sent, or it is skipped.
+fn wait_wrong(run: &CheckedRun<'_>, place: usize) -> Option<String> {
+    let step = &run.plan.steps[place];
+    if !step.awaits {
+        return None;
+    }
+    let parent = run.state(&StepPlan::name(step.parents[0]))?;
+    let name = StepPlan::wait_name(place);
+    let actual = run.state(&name);
+    let expected = (parent == TaskState::Completed).then(|| plan::signal(run.input, place));
+    let got = run.outputs.get(name.as_str()).copied();
+    let is_right = actual == Some(parent) && got == expected;
+    (!is_right).then(|| format!("wait {name} is {actual:?} with {got:?}, not {expected:?}"))
 }

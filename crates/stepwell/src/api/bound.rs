@@ -13,7 +13,7 @@ use stepwell_core::run::RunFailure;
 use super::ctx::Ctx;
 use super::parents::Parents;
 use super::step_error::{Result, StepError};
-use crate::engine::{Condition, StepBody, StepFn, TaskArgs, decode, encode};
+use crate::engine::{Condition, MatchingFn, NoOutput, StepBody, StepFn, TaskArgs, decode, encode};
 use crate::ports::Payload;
 
 /// A step's function that still needs the engine's state.
@@ -36,9 +36,13 @@ fn context<I: DeserializeOwned, S>(
     args: &TaskArgs,
     state: &Arc<S>,
 ) -> std::result::Result<Ctx<I, S>, Failure> {
-    let input = decode(args.context.parts.codec.as_ref(), "the run's input", &args.input)
-        .map_err(|error| StepError::payload(&error))?;
-    Ok(Ctx::new(Arc::clone(&args.context), input, Arc::clone(state)))
+    Ok(Ctx::new(Arc::clone(&args.context), input_arg(args)?, Arc::clone(state)))
+}
+
+/// The run's input.
+pub(crate) fn input_arg<I: DeserializeOwned>(args: &TaskArgs) -> std::result::Result<I, Failure> {
+    decode(args.context.parts.codec.as_ref(), "the run's input", &args.input)
+        .map_err(|error| StepError::payload(&error))
 }
 
 /// The outputs of the parents, as the closure wants them.
@@ -51,8 +55,8 @@ pub(crate) fn parent_args<P: Parents>(args: &TaskArgs) -> std::result::Result<P:
 fn output<O: Serialize + 'static>(
     args: &TaskArgs,
     answer: Result<O>,
-) -> std::result::Result<Payload, Failure> {
-    let value = answer.map_err(StepError::into_failure)?;
+) -> std::result::Result<Payload, NoOutput> {
+    let value = answer.map_err(StepError::into_no_output)?;
     if TypeId::of::<O>() == TypeId::of::<()>() {
         return Ok(Payload::empty());
     }
@@ -60,26 +64,26 @@ fn output<O: Serialize + 'static>(
     let (codec, bytes_max) = (parts.codec.as_ref(), parts.config.payload_bytes_max);
     let step = args.context.step();
     encode(codec, bytes_max, format_args!("the output of step {step:?}"), &value)
-        .map_err(|error| StepError::payload(&error))
+        .map_err(|error| StepError::payload(&error).into())
 }
 
 /// How the arguments of a closure are read: from the parents, or from the failure.
 pub(crate) type ReadArgs<A> = fn(&TaskArgs) -> std::result::Result<A, Failure>;
 
-/// The function of an async closure.
+/// The function of an async closure. Each execution calls a clone: an `async move` closure that
+/// owns what it captured can be called only once.
 pub(crate) fn unbound_async<I, S, A, O, F, Fut>(read: ReadArgs<A>, closure: F) -> UnboundFn<S>
 where
     I: DeserializeOwned + Send + Sync + 'static,
     S: Send + Sync + 'static,
     A: Send + 'static,
     O: Serialize + Send + 'static,
-    F: Fn(Ctx<I, S>, A) -> Fut + Send + Sync + 'static,
+    F: FnOnce(Ctx<I, S>, A) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Result<O>> + Send + 'static,
 {
     Box::new(move |state| {
-        let closure = Arc::new(closure);
         StepFn::Async(Arc::new(move |args: TaskArgs| {
-            let (state, closure) = (Arc::clone(&state), Arc::clone(&closure));
+            let (state, closure) = (Arc::clone(&state), closure.clone());
             Box::pin(async move {
                 let ctx = context(&args, &state)?;
                 let arg = read(&args)?;
@@ -112,6 +116,11 @@ where
 /// A sleep node has no function to call.
 pub(crate) fn unbound_sleep<S>() -> UnboundFn<S> {
     Box::new(|_| StepFn::Sleep)
+}
+
+/// A wait node has no function to call; code may only say what it waits for.
+pub(crate) fn unbound_wait<S>(matching: Vec<MatchingFn>) -> UnboundFn<S> {
+    Box::new(|_| StepFn::Wait(matching))
 }
 
 /// Nothing but the context.

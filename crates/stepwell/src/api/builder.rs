@@ -13,7 +13,7 @@ use super::engine::{Engine, Inner};
 use super::start::bad_name;
 use super::workflow::{Workflow, WorkflowRef};
 use crate::engine::{
-    Committer, Config, Parts, RegisteredWorkflow, Registry, Starter, StepBody, StepFn,
+    Committer, Config, Parts, RegisteredWorkflow, Registry, Signaller, Starter, StepBody, StepFn,
     StoreContact, WorkerSlots,
 };
 use crate::error::Error;
@@ -42,7 +42,7 @@ pub struct EngineBuilder<S> {
 }
 
 impl EngineBuilder<()> {
-    pub(super) fn new(store: DynStore) -> Self {
+    pub(crate) fn new(store: DynStore) -> Self {
         Self {
             store,
             state: Arc::new(()),
@@ -208,6 +208,7 @@ async fn start_parts(
     let registry = Arc::new(registry);
     let slots = (parts.config.slots > 0).then(|| WorkerSlots::new(&parts));
     let starter = Starter::start(&parts, &registry, slots.as_ref().map(|(slots, _)| slots));
+    let signaller = Signaller::start(&parts);
     let end_waiters = EndWaiters::start(&parts);
     let tracker = TaskTracker::new();
     let worker = if let Some(slots) = slots {
@@ -229,6 +230,7 @@ async fn start_parts(
         parts,
         registry,
         starter,
+        signaller,
         end_waiters,
         worker,
         default_tenant,

@@ -8,9 +8,10 @@ use stepwell_core::code::Code;
 use stepwell_core::id::Node;
 use stepwell_core::time::Timestamp;
 
+use super::signalled::{Resumed, Signalled};
 use super::step_error::{Result, StepError};
 use super::step_ref::{Kind, StepRef};
-use crate::engine::{TaskContext, decode};
+use crate::engine::{TaskContext, as_declared, decode};
 use crate::error::Error;
 
 /// What a step is handed: the run's input, the engine's state, and what is known of the task.
@@ -79,6 +80,23 @@ impl<I, S> Ctx<I, S> {
         self.task.attempt
     }
 
+    /// How the step was resumed, if it has waited by [`Wait`](crate::Wait): with the payload of the
+    /// signal, or by the time-out. It says the same through retries and crashes, until the step is
+    /// done or waits again.
+    ///
+    /// # Errors
+    /// When the payload does not fit `T`. Trying again would not mend that, so the step fails for
+    /// good if this is handed up by `?`.
+    pub fn resumed<T: DeserializeOwned>(&self) -> Result<Resumed<T>> {
+        let Some(payload) = &self.task.resumed else { return Ok(Resumed::Not) };
+        let codec = self.task.parts.codec.as_ref();
+        let signalled = decode::<Signalled<T>>(codec, "what resumed the step", payload);
+        Ok(match signalled.map_err(refusal)? {
+            Signalled::Received(payload) => Resumed::Signal(payload),
+            Signalled::TimedOut => Resumed::TimedOut,
+        })
+    }
+
     /// The store's time, which is the same for all workers.
     #[must_use]
     pub fn now(&self) -> Timestamp {
@@ -118,9 +136,10 @@ impl<I, S> Ctx<I, S> {
         self.task.parts.spawner.engine_wait(Box::pin(stopped)).await;
     }
 
-    /// Notes something about this attempt, to be read in the run's history.
+    /// Notes something about this attempt, to be read in the run's history: up to 64 notes of up to
+    /// 8 KiB. What is longer is cut.
     pub fn note(&self, name: impl Into<String>, text: impl ToString) {
-        self.task.note(name.into(), text.to_string());
+        self.task.note(&name.into(), &text.to_string());
     }
 
     /// How long ago the last heartbeat of this step was.
@@ -196,6 +215,7 @@ where
         return Err(Error::refused(Code::UnknownStep, message));
     }
     let payload = task.parts.store.output(task.claim.run, stored).await?;
+    let payload = payload.map(|payload| as_declared(task.workflow.policy(stored), payload));
     let what = format!("the output of step {name:?}");
     let codec = task.parts.codec.as_ref();
     let value = payload.map(|payload| decode(codec, &what, &payload)).transpose()?;

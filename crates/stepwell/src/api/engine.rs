@@ -12,10 +12,11 @@ use tokio_util::task::TaskTracker;
 
 use super::builder::EngineBuilder;
 use super::run::{ReadOutput, Run, read_value};
+use super::signal::{Signal, Unaddressed};
 use super::start::{Names, NewRun, Start, StartAndWait, bad_name};
 use super::views::RunPage;
 use super::workflow::WorkflowRef;
-use crate::engine::{Parts, Registry, Starter, already_started};
+use crate::engine::{Parts, Registry, Signaller, Starter, already_started};
 use crate::error::Error;
 use crate::ports::{RunFilter, Store, StoredDefinition};
 use crate::services::EndWaiters;
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     pub(super) parts: Arc<Parts>,
     pub(super) registry: Arc<Registry>,
     pub(super) starter: Starter,
+    pub(super) signaller: Signaller,
     pub(super) end_waiters: EndWaiters,
     pub(super) worker: Option<Arc<Worker>>,
     pub(super) default_tenant: Option<Tenant>,
@@ -101,6 +103,19 @@ impl Engine {
             });
         }
         Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// A signal. Address it by [`Signal::to`] or [`Signal::to_waiting`] and await it: it is stored
+    /// first, then given to the wait that is for it, also if that opens later.
+    ///
+    /// ```no_run
+    /// # async fn example(engine: stepwell::Engine) -> Result<(), stepwell::Error> {
+    /// engine.signal("paid", &4_711).to("customer-7", "order-12").key("evt-123").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn signal(&self, name: &str, payload: &impl Serialize) -> Signal<Unaddressed> {
+        Signal::new(Arc::clone(&self.inner), name, payload)
     }
 
     /// A handle of a run of any workflow, by tenant and id alone.
@@ -186,7 +201,7 @@ impl Engine {
     }
 }
 
-fn names(tenant: &str, id: &str) -> Result<(Tenant, RunId), Error> {
+pub(super) fn names(tenant: &str, id: &str) -> Result<(Tenant, RunId), Error> {
     let bad_id = |why| bad_name("run id", id, why);
     let bad_tenant = |why| bad_name("tenant", tenant, why);
     Ok((Tenant::new(tenant).map_err(bad_tenant)?, RunId::new(id).map_err(bad_id)?))

@@ -3,11 +3,14 @@
 pub mod blocking;
 mod bound;
 mod builder;
+mod cancel;
 mod chain;
 mod ctx;
 mod engine;
 mod parents;
 mod run;
+mod signal;
+mod signalled;
 mod sleep;
 mod start;
 mod step;
@@ -15,18 +18,25 @@ mod step_error;
 mod step_ref;
 mod tenants;
 mod views;
+mod wait;
 mod workflow;
 
 pub use builder::EngineBuilder;
+pub use cancel::Cancel;
 pub use chain::ChainBuilder;
 pub use ctx::Ctx;
 pub use engine::Engine;
 pub use parents::{Parent, Parents, RawParents};
 pub use run::Run;
+pub use signal::{Sent, Signal, ToRun, ToWaiting, Unaddressed};
+pub use signalled::{Resumed, Signalled, Wait};
 pub use sleep::SleepBuilder;
 pub use start::{NewRun, Start, StartAndWait};
 pub use step::{After, Root, StepBuilder};
 pub use step_error::{Result, StepError};
 pub use step_ref::{Always, Kind, Maybe, Needed, StepRef};
-pub use views::{Attempt, RunEvent, RunOutcome, RunPage, RunSummary, TaskStatus};
+pub use views::{
+    Attempt, OpenWait, RunEvent, RunOutcome, RunPage, RunSummary, SentSignal, TaskStatus,
+};
+pub use wait::{Bound, Bounded, Forever, WaitBuilder};
 pub use workflow::{Definer, Workflow, WorkflowRef};

@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stepwell_core::code::Code;
-use stepwell_core::decide::CancelAnswer;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::run::{RunLog, RunStatus, read_log};
-use stepwell_core::workflow::{NodeKind, workflow_hash};
+use stepwell_core::workflow::workflow_hash;
 
+use super::cancel::Cancel;
 use super::engine::Inner;
+use super::signal::{Signal, ToRun};
 use super::step_ref::{Kind, StepRef};
-use super::views::{Attempt, RunEvent, RunOutcome, TaskStatus};
-use crate::engine::decode;
+use super::views::{Attempt, OpenWait, RunEvent, RunOutcome, SentSignal, TaskStatus};
+use crate::engine::{as_declared, decode};
 use crate::error::Error;
 use crate::ports::{Codec, Payload, RunView, StoredDefinition};
 
@@ -182,7 +184,7 @@ impl<O> Run<O> {
             _ => {}
         }
         let payload = match self.definition.definition.policy.output {
-            Some(rule) => self.inner.parts.store.output(self.key, rule.node).await?,
+            Some(rule) => self.stored_output(rule.node).await?,
             None => None,
         };
         (self.read)(self.inner.parts.codec.as_ref(), payload.as_ref())
@@ -227,7 +229,7 @@ impl<O> Run<O> {
             let message = "the step belongs to another workflow, or this engine lacks its code";
             return Err(Error::refused(Code::UnknownStep, message));
         };
-        let payload = self.inner.parts.store.output(self.key, node).await?;
+        let payload = self.stored_output(node).await?;
         let what = format!("the output of step {name:?}");
         let codec = self.inner.parts.codec.as_ref();
         let value = payload.map(|payload| decode(codec, &what, &payload)).transpose()?;
@@ -246,16 +248,29 @@ impl<O> Run<O> {
         self.inner.check_open()?;
         let outputs = self.inner.parts.store.outputs(self.key).await?;
         let codec = self.inner.parts.codec.as_ref();
+        let definition = &self.definition.definition;
         // A sleep completes as well, but gives nothing.
-        let is_step = |(node, _): &(Node, Payload)| {
-            self.definition.definition.graph.kind(*node) == NodeKind::Step
-        };
+        let gives = |(node, _): &(Node, Payload)| !definition.graph.kind(*node).is_sleep();
         let read = |(node, payload): (Node, Payload)| {
             let name = self.step_name(node).to_owned();
-            let value = decode(codec, &name, &payload)?;
-            Ok((name, value))
+            let payload = as_declared(definition.step_policy(node), payload);
+            let value: Value = decode(codec, &name, &payload)?;
+            Ok((
+                name,
+                match payload.signal {
+                    Some(signal) if signal.is_variant => json!({ &*signal.name: value }),
+                    _ => value,
+                },
+            ))
         };
-        outputs.into_iter().filter(is_step).map(read).collect()
+        outputs.into_iter().filter(gives).map(read).collect()
+    }
+
+    /// What a task of the run gave.
+    async fn stored_output(&self, node: Node) -> Result<Option<Payload>, Error> {
+        let payload = self.inner.parts.store.output(self.key, node).await?;
+        let policy = self.definition.definition.step_policy(node);
+        Ok(payload.map(|payload| as_declared(policy, payload)))
     }
 
     /// How every task of the run stands.
@@ -292,14 +307,35 @@ impl<O> Run<O> {
         Ok(attempts.map(|row| (self.step_name(row.node).to_owned(), Attempt::of(row))).collect())
     }
 
-    /// Cancels the run. When `Cancelled` is answered, nothing of it starts any more.
+    /// What the run waits for, oldest first.
     ///
     /// # Errors
-    /// When the store cannot be reached, or the engine was stopped.
-    pub async fn cancel(&self) -> Result<CancelAnswer, Error> {
+    /// When the store cannot be reached.
+    pub async fn waits(&self) -> Result<Vec<OpenWait>, Error> {
         self.inner.check_open()?;
-        let answer = self.inner.parts.store.cancel(self.key).await?;
-        answer.ok_or_else(|| self.unknown())
+        let waits = self.inner.parts.store.waits(self.key).await?.into_iter();
+        Ok(waits.map(|wait| OpenWait::of(self.step_name(wait.node), wait)).collect())
+    }
+
+    /// The signals that were sent to the run, in order, those that nobody got among them.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn signals(&self) -> Result<Vec<SentSignal>, Error> {
+        self.inner.check_open()?;
+        let signals = self.inner.parts.store.signals(self.key).await?.into_iter();
+        Ok(signals.map(|signal| SentSignal::of(signal, |node| self.step_name(node))).collect())
+    }
+
+    /// Sends the run a signal. Await it; give it a key and attributes before, if need be.
+    pub fn signal(&self, name: &str, payload: &impl Serialize) -> Signal<ToRun> {
+        Signal::new(Arc::clone(&self.inner), name, payload).addressed_to(self.key)
+    }
+
+    /// Cancels the run when awaited; give a reason before. When `Cancelled` is answered, nothing
+    /// of it starts any more, and what runs is told to stop.
+    pub fn cancel(&self) -> Cancel {
+        Cancel::new(Arc::clone(&self.inner), self.key, self.unknown())
     }
 
     fn step_name(&self, node: Node) -> &str {

@@ -3,11 +3,13 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use stepwell_core::code::Code;
 use stepwell_core::decide::RunSeed;
 use stepwell_core::id::{RunId, Tenant};
+use stepwell_core::limits::SPAN_MAX;
 
 use super::engine::Inner;
 use super::run::{ReadOutput, Run};
@@ -42,16 +44,24 @@ impl<I> NewRun<I> {
         self
     }
 
+    /// How long the run may take; the workflow's own deadline if not given.
+    #[must_use]
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.names.deadline = Some(deadline);
+        self
+    }
+
     pub(super) fn into_parts(self) -> (I, Names) {
         (self.input, self.names)
     }
 }
 
-/// Names as the caller gave them.
+/// Names and deadline as the caller gave them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     tenant: Option<String>,
     id: Option<String>,
+    deadline: Option<Duration>,
 }
 
 /// Starts a run when awaited, and gives a handle of it.
@@ -90,6 +100,14 @@ impl<O> Start<O> {
         self
     }
 
+    /// How long the run may take, from its start by the store's time; the workflow's own deadline
+    /// if not given. After that it fails, and its failure handler runs. A start that finds the run
+    /// there does not change it.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.names.deadline = Some(deadline);
+        self
+    }
+
     /// The request, once everything is checked. Nothing is stored before.
     pub(super) async fn request(
         self,
@@ -107,7 +125,9 @@ impl<O> Start<O> {
         };
         let id = RunId::new(id.clone()).map_err(|why| bad_name("run id", &id, why))?;
         let stored = self.inner.stored_definition(&self.workflow).await?;
-        let seed = RunSeed { key, tenant, id, definition: stored.id };
+        let deadline = self.names.deadline;
+        check_deadline(deadline)?;
+        let seed = RunSeed { key, tenant, id, definition: stored.id, deadline };
         Ok((StartRequest { seed, input, input_digest }, stored, self.read))
     }
 
@@ -120,6 +140,17 @@ impl<O> Start<O> {
             None => Ok(Run::from_parts(inner, key, names, stored, read)),
             Some(_) => inner.find(&names.0, &names.1, read).await,
         }
+    }
+}
+
+fn check_deadline(deadline: Option<Duration>) -> Result<(), Error> {
+    let refuse = |why: &str| {
+        Err(Error::refused(Code::BadArgument, format!("the deadline of the start {why}")))
+    };
+    match deadline {
+        Some(span) if span.is_zero() => refuse("is zero; give the run time to end"),
+        Some(span) if span > SPAN_MAX => refuse("is longer than a hundred years"),
+        _ => Ok(()),
     }
 }
 
@@ -168,6 +199,11 @@ impl<O> StartAndWait<O> {
     /// The run's id, unique per tenant.
     pub fn id(self, id: impl Into<String>) -> Self {
         Self(self.0.id(id))
+    }
+
+    /// How long the run may take; the workflow's own deadline if not given.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        Self(self.0.deadline(deadline))
     }
 }
 

@@ -150,7 +150,7 @@ where
     pub fn run<O, F, Fut>(self, closure: F) -> StepRef<O, K>
     where
         O: Serialize + Send + 'static,
-        F: Fn(Ctx<I, S>) -> Fut + Send + Sync + 'static,
+        F: FnOnce(Ctx<I, S>) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<O>> + Send + 'static,
     {
         let function = unbound_async(no_args, move |ctx, ()| closure(ctx));
@@ -180,7 +180,7 @@ where
     pub fn run<O, F, Fut>(self, closure: F) -> StepRef<O, K>
     where
         O: Serialize + Send + 'static,
-        F: Fn(Ctx<I, S>, P::Args) -> Fut + Send + Sync + 'static,
+        F: FnOnce(Ctx<I, S>, P::Args) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<O>> + Send + 'static,
     {
         let function = unbound_async(parent_args::<P>, closure);

@@ -4,11 +4,16 @@ use std::fmt;
 use std::time::Duration;
 
 use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
+use stepwell_core::run::WaitFor;
+
+use super::signalled::Wait;
+use crate::engine::NoOutput;
 
 /// What a step returns when it fails.
 ///
 /// Any error converts by `?` and is retried by the step's policy. [`StepError::permanent`] says
-/// that trying again is pointless, [`StepError::retry_after`] when it makes sense.
+/// that trying again is pointless, [`StepError::retry_after`] when it makes sense. A [`Wait`]
+/// converts, too: the step is executed again when the signal has come.
 ///
 /// It is deliberately no [`std::error::Error`] itself; that is what lets every error convert.
 ///
@@ -23,7 +28,14 @@ use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
 /// assert!(parse("7").is_ok());
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct StepError(Box<Failure>);
+pub struct StepError(Box<Reason>);
+
+/// Why a step gives no output.
+#[derive(Clone, PartialEq, Eq)]
+enum Reason {
+    Failed(Failure),
+    Waits(WaitFor),
+}
 
 /// What a step returns: its output, or an error.
 pub type Result<T, E = StepError> = std::result::Result<T, E>;
@@ -31,7 +43,7 @@ pub type Result<T, E = StepError> = std::result::Result<T, E>;
 impl StepError {
     /// An error in words, retried by the step's policy.
     pub fn new(message: impl fmt::Display) -> Self {
-        Self(Box::new(Failure::new(FailureKind::Error, "", &message.to_string())))
+        Self::failed(Failure::new(FailureKind::Error, "", &message.to_string()))
     }
 
     /// An error that trying again would not mend: the step fails at once.
@@ -44,7 +56,7 @@ impl StepError {
         Self::new(message).advise(RetryAdvice::After(delay))
     }
 
-    /// This error, never retried.
+    /// This error, never retried. A [`Wait`] stays what it is.
     #[must_use]
     pub fn into_permanent(self) -> Self {
         self.advise(RetryAdvice::Never)
@@ -53,16 +65,34 @@ impl StepError {
     /// The error's words.
     #[must_use]
     pub fn message(&self) -> &str {
-        &self.0.message
+        match &*self.0 {
+            Reason::Failed(failure) => &failure.message,
+            Reason::Waits(_) => "the step waits for a signal: hand this up by `?`",
+        }
+    }
+
+    /// Whether the step waits for a signal instead of failing: such an error must be handed up.
+    #[must_use]
+    pub fn is_wait(&self) -> bool {
+        matches!(*self.0, Reason::Waits(_))
+    }
+
+    fn failed(failure: Failure) -> Self {
+        Self(Box::new(Reason::Failed(failure)))
     }
 
     fn advise(mut self, advice: RetryAdvice) -> Self {
-        self.0.retry = advice;
+        if let Reason::Failed(failure) = &mut *self.0 {
+            failure.retry = advice;
+        }
         self
     }
 
-    pub(crate) fn into_failure(self) -> Failure {
-        *self.0
+    pub(crate) fn into_no_output(self) -> NoOutput {
+        match *self.0 {
+            Reason::Failed(failure) => NoOutput::Failed(failure),
+            Reason::Waits(wait_for) => NoOutput::Waits(wait_for),
+        }
     }
 
     /// A stored value that does not fit will not fit the next time either.
@@ -80,18 +110,24 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for StepError {
             failure = failure.caused_by(&cause.to_string());
             source = cause.source();
         }
-        Self(Box::new(failure))
+        Self::failed(failure)
+    }
+}
+
+impl From<Wait> for StepError {
+    fn from(Wait(wait_for): Wait) -> Self {
+        Self(Box::new(Reason::Waits(wait_for)))
     }
 }
 
 impl fmt::Display for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
+        f.write_str(self.message())
     }
 }
 
 impl fmt::Debug for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StepError({:?})", self.0.message)
+        write!(f, "StepError({:?})", self.message())
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use stepwell_core::failure::Failure;
-use stepwell_core::id::{RunId, RunKey, Tenant, WorkerId};
+use stepwell_core::id::{Node, RunId, RunKey, Tenant, WorkerId};
 use stepwell_core::run::{
     AttemptRow, AttemptState, Event, EventKind, RetryPlan, RunFailure, RunStatus, TaskRow,
-    TaskState,
+    TaskState, WaitRow,
 };
 use stepwell_core::time::Timestamp;
 
@@ -110,6 +110,66 @@ impl TaskStatus {
     }
 }
 
+/// What a task of a run waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenWait {
+    /// The step that waits.
+    pub step: String,
+    /// The names of the signals; any of them will do.
+    pub signals: Vec<String>,
+    /// Attributes that a signal must carry with the same values.
+    pub matching: BTreeMap<String, String>,
+    /// Since when.
+    pub since: Timestamp,
+    /// Until when at most.
+    pub until: Option<Timestamp>,
+}
+
+impl OpenWait {
+    pub(super) fn of(step: &str, row: WaitRow) -> Self {
+        Self {
+            step: step.to_owned(),
+            signals: row.signals,
+            matching: row.matching,
+            since: row.opened_at,
+            until: row.deadline,
+        }
+    }
+}
+
+/// A signal that was sent to a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SentSignal {
+    /// Its number among the signals of the run, from 1.
+    pub number: u64,
+    /// Its name.
+    pub name: String,
+    /// What tells it from others; made up if the sender gave none.
+    pub key: String,
+    /// What it carries beside its payload.
+    pub attributes: BTreeMap<String, String>,
+    /// When it was stored.
+    pub sent_at: Timestamp,
+    /// The step that got it; `None` as long as nobody did.
+    pub consumed_by: Option<String>,
+}
+
+impl SentSignal {
+    pub(super) fn of<'n>(signal: ports::StoredSignal, name: impl Fn(Node) -> &'n str) -> Self {
+        let row = signal.row;
+        Self {
+            number: row.number,
+            name: row.name,
+            key: row.key,
+            attributes: row.attributes,
+            sent_at: row.sent_at,
+            consumed_by: row.consumed_by.map(|node| name(node).to_owned()),
+        }
+    }
+}
+
 /// One finished attempt of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -167,7 +227,7 @@ pub struct RunEvent {
 }
 
 impl RunEvent {
-    pub(super) fn of(step: Option<String>, event: Event) -> Self {
+    pub(crate) fn of(step: Option<String>, event: Event) -> Self {
         Self { number: event.number, at: event.at, step, attempt: event.attempt, kind: event.kind }
     }
 }

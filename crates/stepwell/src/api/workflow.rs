@@ -15,10 +15,12 @@ use super::bound::{UnboundFn, UnboundStep, failure_arg, unbound_async, unbound_b
 use super::chain::ChainBuilder;
 use super::ctx::Ctx;
 use super::run::{ReadOutput, read_kind, read_nothing, read_required};
+use super::signalled::variants_of;
 use super::sleep::SleepBuilder;
 use super::step::{Root, StepBuilder};
 use super::step_error::Result;
 use super::step_ref::{Always, Kind, Maybe, StepRef};
+use super::wait::WaitBuilder;
 use crate::engine::{StepBody, StepFn};
 use crate::error::Error;
 
@@ -120,6 +122,83 @@ impl<I, S> Definer<I, S> {
         SleepBuilder::new(self, name, span)
     }
 
+    /// Declares a wait for a signal with a payload of type `T`. It is durable and holds no thread,
+    /// no slot and no worker.
+    ///
+    /// ```
+    /// # use stepwell::{Signalled, Workflow};
+    /// # use std::time::Duration;
+    /// # fn example() -> Workflow<(), String> {
+    /// let mut w = Workflow::define::<(), ()>("expense");
+    /// let ask = w.step("ask").run(async |_ctx| Ok(()));
+    /// let approval = w.wait::<String>("approval", "approved")
+    ///     .timeout(Duration::from_hours(72))
+    ///     .after(ask);
+    /// let done = w.step("book").after(approval).run(async |_ctx, approval| Ok(match approval {
+    ///     Signalled::Received(by) => format!("approved by {by}"),
+    ///     Signalled::TimedOut => "nobody answered".to_owned(),
+    /// }));
+    /// w.output(done)
+    /// # }
+    /// # assert!(example().check().is_ok());
+    /// ```
+    pub fn wait<T>(&mut self, name: &str, signal: &str) -> WaitBuilder<'_, I, S, T>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
+        WaitBuilder::new(self, name, vec![signal.to_owned()], false)
+    }
+
+    /// Declares a wait for one of several signals: the variants of the enum `E`, under the names
+    /// that serde knows them by, with their contents as payloads.
+    ///
+    /// ```
+    /// # use stepwell::Workflow;
+    /// #[derive(serde::Deserialize)]
+    /// #[serde(rename_all = "kebab-case")]
+    /// enum Decision {
+    ///     Approved { by: String },
+    ///     Rejected { why: String },
+    ///     Withdrawn,
+    /// }
+    /// # fn example() -> Workflow<(), bool> {
+    /// let mut w = Workflow::define::<(), ()>("expense");
+    /// let decision = w.wait_any::<Decision>("decision").from_start();
+    /// let done = w.step("book").after(decision).run(async |_ctx, decision| {
+    ///     Ok(matches!(decision, Decision::Approved { .. }))
+    /// });
+    /// w.output(done)
+    /// # }
+    /// # assert!(example().check().is_ok());
+    /// ```
+    pub fn wait_any<E>(&mut self, name: &str) -> WaitBuilder<'_, I, S, E>
+    where
+        E: DeserializeOwned + Send + 'static,
+    {
+        let variants = variants_of::<E>();
+        if variants.is_none() {
+            let type_name = std::any::type_name::<E>();
+            let why = format!(
+                "step {name:?}: `wait_any` takes an enum whose variants are the signals, and \
+                 {type_name} is none; use `wait` for one signal"
+            );
+            self.refuse(Code::BadPolicy, why);
+        }
+        let signals = variants.unwrap_or_default().iter().map(|name| (*name).to_owned());
+        WaitBuilder::new(self, name, signals.collect(), true)
+    }
+
+    /// How long a run may take, unless its start says otherwise. After that it fails, and its
+    /// failure handler runs.
+    pub fn deadline(&mut self, deadline: Duration) {
+        self.draft.deadline = Some(deadline);
+    }
+
+    /// How long the failure handler may take.
+    pub fn on_failure_timeout(&mut self, timeout: Duration) {
+        self.draft.on_failure_timeout = Some(timeout);
+    }
+
     /// Gives the workflow a version of its author's. Without one, the store numbers structures.
     pub fn version(&mut self, version: u32) {
         self.draft.version = Some(version);
@@ -203,7 +282,7 @@ where
     /// failure that decided it. It is durable; its own error is recorded and not retried.
     pub fn on_failure<F, Fut>(&mut self, handler: F)
     where
-        F: Fn(Ctx<I, S>, RunFailure) -> Fut + Send + Sync + 'static,
+        F: FnOnce(Ctx<I, S>, RunFailure) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
         self.draft.on_failure = true;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stepwell_core::code::Code;
 use stepwell_core::id::Queue;
-use stepwell_core::limits::{BATCH_ITEMS_MAX, PAYLOAD_BYTES_MAX, WEIGHT_MAX};
+use stepwell_core::limits::{BATCH_ITEMS_MAX, PAYLOAD_BYTES_MAX};
 
 use crate::error::Error;
 use crate::ports::TenantSettings;
@@ -133,16 +133,8 @@ impl Config {
     }
 
     fn check_tenant_default(&self) -> Result<(), Error> {
-        let Some(settings) = self.tenant_default else { return Ok(()) };
-        if !(1..=WEIGHT_MAX).contains(&settings.weight) {
-            let weight = settings.weight;
-            let why = format!("has weight {weight}, it must be 1 to {WEIGHT_MAX}");
-            return refuse("tenant_default", &why);
-        }
-        if settings.tasks_max == Some(0) {
-            return refuse("tenant_default", "has tasks_max 0, nothing would ever run");
-        }
-        Ok(())
+        let refusal = self.tenant_default.and_then(TenantSettings::refusal);
+        refusal.map_or(Ok(()), |why| refuse("tenant_default", &format!("makes no sense: {why}")))
     }
 }
 

@@ -8,7 +8,9 @@ mod config;
 mod held_claims;
 mod open_claim_calls;
 mod payloads;
+mod received;
 mod registry;
+mod signal;
 mod start;
 mod store_contact;
 mod store_retry;
@@ -25,8 +27,12 @@ use crate::ports::{Clock, Codec, DynStore, Ids, Spawner};
 pub(crate) use commit::{Committer, refused_outcome};
 pub use config::Config;
 pub(crate) use held_claims::Stop;
-pub(crate) use payloads::{decode, encode};
-pub(crate) use registry::{Condition, RegisteredWorkflow, Registry, StepBody, StepFn};
+pub(crate) use payloads::{as_declared, decode, encode};
+pub(crate) use received::SIGNALLED;
+pub(crate) use registry::{
+    Condition, MatchingFn, NoOutput, RegisteredWorkflow, Registry, StepBody, StepFn,
+};
+pub(crate) use signal::{Signaller, waiting_runs};
 pub(crate) use start::{Starter, already_started};
 pub(crate) use store_contact::StoreContact;
 pub(crate) use task_context::{TaskArgs, TaskContext, TaskNames};

@@ -6,7 +6,9 @@ use std::fmt::Display;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stepwell_core::code::Code;
+use stepwell_core::workflow::StepPolicy;
 
+use super::received::{Received, TimedOut};
 use crate::error::Error;
 use crate::ports::{Codec, Payload};
 
@@ -31,11 +33,11 @@ pub(crate) fn encode(
         );
         return Err(Error::refused(Code::PayloadTooLarge, message));
     }
-    Ok(Payload { codec: Cow::Borrowed(codec.tag()), bytes: bytes.into() })
+    Ok(Payload::new(Cow::Borrowed(codec.tag()), bytes))
 }
 
 /// A payload as a value. A payload without a codec is that of a task without an output of its
-/// own and reads as `()`.
+/// own and reads as `()`. What a wait gave is read as [`Received`] or [`TimedOut`].
 ///
 /// # Errors
 /// `SW0010` if another codec wrote it, or if it does not fit the type. `what` names the value.
@@ -44,10 +46,15 @@ pub(crate) fn decode<T: DeserializeOwned>(
     what: &str,
     payload: &Payload,
 ) -> Result<T, Error> {
+    let signal = payload.signal.as_ref();
     let misfit = |why: String| {
         let type_name = std::any::type_name::<T>();
+        let what = signal.map_or(what.to_owned(), |signal| format!("signal {:?}", signal.name));
         Error::refused(Code::DoesNotFit, format!("{what} does not fit {type_name}: {why}"))
     };
+    if payload.is_timed_out() {
+        return T::deserialize(TimedOut).map_err(|error| misfit(error.to_string()));
+    }
     if payload.codec.is_empty() {
         let unit = serde::de::value::UnitDeserializer::<serde::de::value::Error>::new();
         return T::deserialize(unit).map_err(|error| misfit(error.to_string()));
@@ -58,9 +65,22 @@ pub(crate) fn decode<T: DeserializeOwned>(
     }
     let mut value = None;
     let read = codec.decode(&payload.bytes, &mut |deserializer| {
-        value = Some(erased_serde::deserialize(deserializer)?);
+        value = Some(match signal {
+            None => erased_serde::deserialize(deserializer)?,
+            Some(signal) => {
+                let variant = signal.is_variant.then_some(&*signal.name);
+                T::deserialize(Received { variant, payload: deserializer })?
+            }
+        });
         Ok(())
     });
     read.map_err(|error| misfit(error.to_string()))?;
     value.ok_or_else(|| misfit("the codec read nothing".into()))
+}
+
+/// What a task gave, read as its workflow declares it: several signals of one wait are the variants
+/// of an enum.
+pub(crate) fn as_declared(policy: Option<&StepPolicy>, payload: Payload) -> Payload {
+    let is_any = policy.and_then(|policy| policy.wait.as_ref()).is_some_and(|wait| wait.is_any);
+    if is_any { payload.into_variant() } else { payload }
 }

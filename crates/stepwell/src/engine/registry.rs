@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use stepwell_core::failure::Failure;
 use stepwell_core::id::{DefinitionId, Node, ServiceId};
+use stepwell_core::run::WaitFor;
 use stepwell_core::workflow::{Definition, StepPolicy};
 
 use super::TaskArgs;
@@ -15,12 +16,33 @@ use crate::ports::{BoxFuture, DynStore, Payload, StoredDefinition};
 #[derive(Clone)]
 pub(crate) enum StepFn {
     /// Polled on the runtime.
-    Async(Arc<dyn Fn(TaskArgs) -> BoxFuture<Result<Payload, Failure>> + Send + Sync>),
+    Async(Arc<dyn Fn(TaskArgs) -> BoxFuture<Result<Payload, NoOutput>> + Send + Sync>),
     /// Called on a thread that may block.
-    Blocking(Arc<dyn Fn(TaskArgs) -> Result<Payload, Failure> + Send + Sync>),
+    Blocking(Arc<dyn Fn(TaskArgs) -> Result<Payload, NoOutput> + Send + Sync>),
     /// Nothing to call: a sleep node.
     Sleep,
+    /// A wait node: what it waits for beyond its policy.
+    Wait(Vec<MatchingFn>),
 }
+
+/// Why an execution gave no output.
+#[derive(Debug)]
+pub(crate) enum NoOutput {
+    /// It failed.
+    Failed(Failure),
+    /// It waits for a signal, to be executed again then.
+    Waits(WaitFor),
+}
+
+impl From<Failure> for NoOutput {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Gives an attribute that a signal must carry, from the input and the parents' outputs.
+pub(crate) type MatchingFn =
+    Arc<dyn Fn(&TaskArgs) -> Result<(String, String), Failure> + Send + Sync>;
 
 /// Says whether a step is skipped, from its parents' outputs.
 pub(crate) type Condition = Arc<dyn Fn(&TaskArgs) -> Result<bool, Failure> + Send + Sync>;
@@ -40,6 +62,8 @@ pub(crate) struct RegisteredWorkflow {
     pub(crate) stored: Arc<StoredDefinition>,
     pub(crate) steps: Vec<StepBody>,
     pub(crate) on_failure: Option<StepFn>,
+    /// How the failure handler is executed.
+    on_failure_policy: StepPolicy,
     /// How many steps are ready when a run starts.
     pub(crate) n_roots: usize,
     /// For every step as this program numbers it, the stored node.
@@ -71,7 +95,18 @@ impl RegisteredWorkflow {
         }
         let graph = &stored.definition.graph;
         let n_roots = graph.nodes().filter(|node| graph.parents(*node).is_empty()).count();
-        Ok(Self { declared, stored, steps, on_failure, n_roots, stored_of, declared_of })
+        let timeout = declared.policy.on_failure_timeout;
+        let on_failure_policy = StepPolicy { timeout, ..StepPolicy::default() };
+        Ok(Self {
+            declared,
+            stored,
+            steps,
+            on_failure,
+            on_failure_policy,
+            n_roots,
+            stored_of,
+            declared_of,
+        })
     }
 
     /// The code of a stored node; `None` if this program has none.
@@ -85,6 +120,9 @@ impl RegisteredWorkflow {
 
     /// How this program wants a stored node executed.
     pub(crate) fn policy(&self, node: Node) -> Option<&StepPolicy> {
+        if node == Node::ON_FAILURE {
+            return Some(&self.on_failure_policy);
+        }
         self.declared.step_policy(self.declared_node(node)?)
     }
 

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stepwell_core::decide::Notes;
+use stepwell_core::failure::clean_text;
 use stepwell_core::id::{RunId, Tenant};
-use stepwell_core::limits::NOTES_MAX;
+use stepwell_core::limits::{NOTE_BYTES_MAX, NOTE_NAME_BYTES_MAX, NOTES_MAX};
 use stepwell_core::run::RunFailure;
 use stepwell_core::time::Timestamp;
 
@@ -24,6 +25,8 @@ pub(crate) struct TaskContext {
     pub(crate) attempt: u32,
     /// How many attempts failed before.
     pub(crate) failures: u32,
+    /// What ended its last wait.
+    pub(crate) resumed: Option<Payload>,
     pub(crate) stop: Stop,
     /// The store's time of the claim, and this process's clock at that moment.
     claimed_at: Timestamp,
@@ -50,6 +53,7 @@ pub(crate) struct TaskNames {
     pub(crate) tenant: Tenant,
     pub(crate) attempt: u32,
     pub(crate) failures: u32,
+    pub(crate) resumed: Option<Payload>,
 }
 
 impl TaskContext {
@@ -69,6 +73,7 @@ impl TaskContext {
             tenant: names.tenant,
             attempt: names.attempt,
             failures: names.failures,
+            resumed: names.resumed,
             stop,
             claimed_at,
             claimed_when,
@@ -87,11 +92,12 @@ impl TaskContext {
         self.claimed_at.after(self.parts.clock.elapsed().saturating_sub(self.claimed_when))
     }
 
-    /// Keeps a note, unless there are as many as the limit allows.
-    pub(crate) fn note(&self, name: String, text: String) {
+    /// Keeps a note, unless there are as many as the limit allows. One that is too long is cut.
+    pub(crate) fn note(&self, name: &str, text: &str) {
+        let name = clean_text(name, NOTE_NAME_BYTES_MAX);
         let mut notes = self.notes.lock().expect("no holder of the lock panics");
         if notes.len() < NOTES_MAX || notes.contains_key(&name) {
-            notes.insert(name.replace('\0', "\u{2400}"), text.replace('\0', "\u{2400}"));
+            notes.insert(name, clean_text(text, NOTE_BYTES_MAX));
         }
     }
 

@@ -48,6 +48,11 @@ pub fn explain(code: Code) -> &'static str {
         Code::NotAStore => include_str!("SW0032.md"),
         Code::NoSuchPlace => include_str!("SW0033.md"),
         Code::NoEncryption => include_str!("SW0034.md"),
+        Code::BadArgument => include_str!("SW0035.md"),
+        Code::SignalKeyConflict => include_str!("SW0036.md"),
+        Code::TooManySignals => include_str!("SW0037.md"),
+        Code::RunTakesNoSignals => include_str!("SW0038.md"),
+        Code::OtherCodec => include_str!("SW0039.md"),
         // The enum may grow in another crate; the test below finds a code without a page.
         _ => "",
     }

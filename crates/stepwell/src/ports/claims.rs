@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant, Token, WorkerId};
-use stepwell_core::run::{RunFailure, TaskState};
+use stepwell_core::run::{Resumed, RunFailure, TaskState};
 use stepwell_core::time::Timestamp;
 
 use super::{Payload, StoreError, StoredDefinition};
@@ -69,6 +69,8 @@ pub struct ClaimedTask {
     pub attempt: u32,
     /// How many of its attempts have failed.
     pub failures: u32,
+    /// What ended its last wait, if it has waited.
+    pub resumed: Option<Resumed>,
     /// Whether one more loss would end it.
     pub is_suspect: bool,
     /// What it is executed with, if the store had that at hand; else [`Claims::inputs`] tells.
@@ -86,6 +88,30 @@ pub struct ClaimRef {
     pub token: Token,
 }
 
+/// A claimed task whose inputs are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InputsOf {
+    /// The claim.
+    pub claim: ClaimRef,
+    /// What ended its last wait, as the claim told.
+    pub resumed: Option<Resumed>,
+}
+
+/// A task that has not waited.
+impl From<ClaimRef> for InputsOf {
+    fn from(claim: ClaimRef) -> Self {
+        Self { claim, resumed: None }
+    }
+}
+
+impl ClaimedTask {
+    /// The task, to read its inputs.
+    #[must_use]
+    pub const fn inputs_of(&self) -> InputsOf {
+        InputsOf { claim: self.claim, resumed: self.resumed }
+    }
+}
+
 /// What a task is executed with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskInputs {
@@ -95,6 +121,8 @@ pub struct TaskInputs {
     pub parents: Vec<ParentInput>,
     /// What made the run fail, if this is its failure handler.
     pub failure: Option<Box<RunFailure>>,
+    /// What ended its last wait: a signal's payload, or that its deadline passed.
+    pub resumed: Option<Payload>,
 }
 
 /// What a parent left.
@@ -104,7 +132,8 @@ pub struct ParentInput {
     pub node: Node,
     /// COMPLETED or SKIPPED.
     pub state: TaskState,
-    /// Its output if it completed; the empty payload if it has none of its own.
+    /// Its output if it completed; the empty payload if it has none of its own. A wait node gives
+    /// the signal it got, or that its deadline passed.
     pub output: Option<Payload>,
 }
 
@@ -116,9 +145,10 @@ pub trait Claims {
     /// fair order among what the worker serves; it takes turns between its queues.
     ///
     /// Two claims never hand out the same task. At most one suspect is handed out, and only if
-    /// the request allows it. The attempt is counted here.
+    /// the request allows it. The attempt is counted here. No task of a run is handed out whose
+    /// deadline has passed.
     async fn claim(&self, request: ClaimRequest) -> Result<ClaimAnswer, StoreError>;
 
     /// What claimed tasks are executed with, in the order asked for. One read per claim batch.
-    async fn inputs(&self, claims: &[ClaimRef]) -> Result<Vec<TaskInputs>, StoreError>;
+    async fn inputs(&self, tasks: &[InputsOf]) -> Result<Vec<TaskInputs>, StoreError>;
 }

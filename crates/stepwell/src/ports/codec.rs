@@ -7,6 +7,8 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use stepwell_core::limits::PAYLOAD_DEPTH_MAX;
 
+use super::non_finite;
+
 /// Turns values into bytes and back. Given to the engine's builder; JSON is the default.
 ///
 /// The engine stores the codec's tag beside the bytes and refuses to read a payload that another
@@ -46,7 +48,8 @@ impl CodecError {
     }
 }
 
-/// The default codec: JSON text, nested at most 64 deep.
+/// The default codec: JSON text, nested at most 64 deep. Floats that are no number or infinite are
+/// refused.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct JsonCodec;
 
@@ -57,6 +60,11 @@ impl Codec for JsonCodec {
 
     fn encode(&self, value: &dyn Serialize) -> Result<Vec<u8>, CodecError> {
         let bytes = serde_json::to_vec(value).map_err(CodecError::new)?;
+        // A float that is no number is written as `null`, like much else that may be meant.
+        let has_null = bytes.windows(4).any(|word| word == b"null");
+        if let Some(float) = has_null.then(|| non_finite::find(value)).flatten() {
+            return Err(CodecError(format!("{float}, which JSON cannot hold")));
+        }
         // Readers refuse deep nesting, so it is refused before it is stored.
         let depth = depth(&bytes);
         if depth > PAYLOAD_DEPTH_MAX {

@@ -1,10 +1,10 @@
 //! Committing what became of attempts.
 
 use async_trait::async_trait;
-use stepwell_core::decide::{CancelAnswer, Notes, TaskHappening};
+use stepwell_core::decide::{CancelAnswer, CancelRequest, Notes, TaskHappening};
 use stepwell_core::failure::Failure;
 use stepwell_core::id::RunKey;
-use stepwell_core::run::AttemptState;
+use stepwell_core::run::{AttemptState, WaitFor};
 
 use super::{ClaimRef, ClaimRequest, HandedOver, Payload, StoreError};
 
@@ -42,6 +42,13 @@ pub enum Outcome {
     Skipped,
     /// It is a sleep node whose conditions let it sleep.
     Slept,
+    /// It waits for a signal: a step is executed again then, a wait node is done.
+    Waits {
+        /// What for.
+        wait_for: WaitFor,
+        /// What the step noted about itself.
+        notes: Notes,
+    },
     /// Its worker hands it back, uncharged.
     Released,
 }
@@ -60,6 +67,7 @@ impl Outcome {
             }
             Self::Skipped => (TaskHappening::Skipped, None),
             Self::Slept => (TaskHappening::Slept, None),
+            Self::Waits { wait_for, notes } => (TaskHappening::Waits { wait_for, notes }, None),
             Self::Released => (TaskHappening::Released, None),
         }
     }
@@ -118,7 +126,25 @@ pub trait Commits {
     }
 
     /// Cancels a run. When `Cancelled` is answered, no step of the run starts any more, no
-    /// outcome of one is accepted, and its timers are gone. A run in which a task had failed
-    /// before still comes to fail, so its failure handler runs. `None` if there is no such run.
-    async fn cancel(&self, run: RunKey) -> Result<Option<CancelAnswer>, StoreError>;
+    /// outcome of one is accepted, and its timers and waits are gone. A run in which a task had
+    /// failed before still comes to fail, so its failure handler runs, unless the request has
+    /// force. `None` if there is no such run.
+    async fn cancel(
+        &self,
+        run: RunKey,
+        request: CancelRequest,
+    ) -> Result<Option<CancelAnswer>, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_output_is_not_stored() {
+        let given = |output| Outcome::Completed { output, notes: Notes::new() }.split().1;
+        assert_eq!(given(Payload::empty()), None);
+        let text = Payload::new("json".into(), *b"");
+        assert_eq!(given(text.clone()), Some(text));
+    }
 }

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use stepwell_core::id::{Node, Queue, RunKey, Tenant, WorkerId};
 use stepwell_core::queue::OrderKey;
-use stepwell_core::run::RunLog;
-use stepwell_core::run::TaskRow;
+use stepwell_core::run::{RunLog, SignalRow, TaskRow, WaitRow};
 use stepwell_core::time::Timestamp;
 
 use super::{ClaimRef, StoreError};
@@ -34,6 +33,10 @@ pub struct StoreDump {
     pub places: BTreeMap<(RunKey, Node), TaskPlace>,
     /// Timers that stand, with their due times.
     pub timers: BTreeMap<(RunKey, Node), Timestamp>,
+    /// Open waits, oldest first.
+    pub waits: BTreeMap<RunKey, Vec<WaitRow>>,
+    /// Signals, in the order of their numbers.
+    pub signals: BTreeMap<RunKey, Vec<SignalRow>>,
     /// Claims of workers, by worker.
     pub claims: BTreeMap<WorkerId, Vec<ClaimRef>>,
     /// Tasks that are ready or running, by tenant.

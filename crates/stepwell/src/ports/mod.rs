@@ -14,8 +14,10 @@ mod hints;
 mod ids;
 mod inspection;
 mod leadership;
+mod non_finite;
 mod payload;
 mod runs;
+mod signals;
 mod spawner;
 mod starts;
 mod tenants;
@@ -26,7 +28,8 @@ mod workers;
 use std::sync::Arc;
 
 pub use claims::{
-    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, HandedOver, ParentInput, TaskInputs,
+    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, HandedOver, InputsOf, ParentInput,
+    TaskInputs,
 };
 pub use clock::Clock;
 pub use codec::{Codec, CodecError, JsonCodec};
@@ -38,8 +41,9 @@ pub use hints::{Hint, HintSender, Hints};
 pub use ids::Ids;
 pub use inspection::{Inspection, StoreDump, TaskPlace};
 pub use leadership::{Lead, Leadership};
-pub use payload::Payload;
+pub use payload::{Payload, SignalTag};
 pub use runs::{RunFilter, RunPage, RunView, Runs};
+pub use signals::{SignalRequest, SignalTarget, Signals, StoredSignal, WaitingRuns};
 pub use spawner::{BoxFuture, Spawner};
 pub(crate) use starts::ExistingRun;
 pub use starts::{StartAnswer, StartRequest, Started, Starts};
@@ -56,6 +60,7 @@ pub trait Store:
     + Starts
     + Claims
     + Commits
+    + Signals
     + Timers
     + Workers
     + Leadership

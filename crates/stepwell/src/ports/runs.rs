@@ -60,8 +60,11 @@ pub trait Runs {
     /// The tasks of a run, by node; none of a run that is not there.
     async fn tasks(&self, run: RunKey) -> Result<Vec<TaskRow>, StoreError>;
 
+    /// The input of a run; `None` if there is no such run.
+    async fn input(&self, run: RunKey) -> Result<Option<Payload>, StoreError>;
+
     /// The output of a completed task; one without an output of its own, such as a sleep node,
-    /// has the empty payload. `None` for a task that is not completed.
+    /// has the empty payload, and a wait node what it got. `None` for a task that is not completed.
     async fn output(&self, run: RunKey, node: Node) -> Result<Option<Payload>, StoreError>;
 
     /// What [`output`](Self::output) gives of every completed task, by node.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use stepwell_core::code::Code;
 use stepwell_core::id::Tenant;
-use stepwell_core::limits::WEIGHT_MAX;
+use stepwell_core::limits::{TENANT_TASKS_MAX, WEIGHT_MAX};
 use stepwell_core::queue::TenantNo;
 
 use super::StoreError;
@@ -13,7 +13,8 @@ use super::StoreError;
 pub struct TenantSettings {
     /// Its share relative to others, 1 up to 1,000.
     pub weight: u32,
-    /// Most of its tasks that may be ready or running at once; `None` for no limit.
+    /// Most of its tasks that may be ready or running at once, 1 up to 2,147,483,647; `None` for no
+    /// limit.
     pub tasks_max: Option<u32>,
 }
 
@@ -26,16 +27,25 @@ impl Default for TenantSettings {
 impl TenantSettings {
     /// Refuses what makes no sense.
     pub(crate) fn check(self) -> Result<(), StoreError> {
-        let refuse = |message: String| StoreError::Refused { code: Code::BadConfig, message };
-        if self.weight == 0 || self.weight > WEIGHT_MAX {
-            let weight = self.weight;
-            return Err(refuse(format!("weight is {weight}, it must be 1 to {WEIGHT_MAX}")));
+        self.refusal()
+            .map_or(Ok(()), |message| Err(StoreError::Refused { code: Code::BadConfig, message }))
+    }
+
+    /// What makes no sense, and what would.
+    pub(crate) fn refusal(self) -> Option<String> {
+        let Self { weight, tasks_max } = self;
+        match tasks_max {
+            _ if !(1..=WEIGHT_MAX).contains(&weight) => {
+                Some(format!("weight is {weight}, it must be 1 to {WEIGHT_MAX}"))
+            }
+            Some(0) => {
+                Some("tasks_max is 0, nothing would ever run; leave it out for no limit".to_owned())
+            }
+            Some(n) if n > TENANT_TASKS_MAX => Some(format!(
+                "tasks_max is {n}, the greatest is {TENANT_TASKS_MAX}; leave it out for no limit"
+            )),
+            _ => None,
         }
-        if self.tasks_max == Some(0) {
-            let why = "tasks_max is 0, nothing would ever run; leave it out for no limit";
-            return Err(refuse(why.into()));
-        }
-        Ok(())
     }
 }
 

@@ -13,19 +13,19 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stepwell_core::decide::CancelAnswer;
+use stepwell_core::decide::{CancelAnswer, CancelRequest, SignalAnswer};
 use stepwell_core::id::{DefinitionId, Epoch, Node, RunId, RunKey, Tenant, WorkerId};
-use stepwell_core::run::{RunLog, RunStatus, TaskRow};
+use stepwell_core::run::{RunLog, RunStatus, TaskRow, WaitRow};
 use stepwell_core::workflow::Definition;
 use tokio::runtime::Handle;
 
 use super::activity::Activity;
 use crate::ports::{
     ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitItem, Commits, Committed, Definitions,
-    DynStore, FiredTimers, HeartbeatAnswer, Hints, Inspection, Lead, Leadership, Payload,
-    ReapRequest, Reaped, RunFilter, RunPage, RunView, Runs, StartRequest, Started, Starts, Store,
-    StoreDump, StoreError, StoredDefinition, TaskInputs, TenantSettings, TenantView, Tenants,
-    Timers, WorkerRegistration, Workers,
+    DynStore, FiredTimers, HeartbeatAnswer, Hints, InputsOf, Inspection, Lead, Leadership, Payload,
+    ReapRequest, Reaped, RunFilter, RunPage, RunView, Runs, SignalRequest, Signals, StartRequest,
+    Started, Starts, Store, StoreDump, StoreError, StoredDefinition, StoredSignal, TaskInputs,
+    TenantSettings, TenantView, Tenants, Timers, WaitingRuns, WorkerRegistration, Workers,
 };
 
 /// A store whose every call is waited for where it is made.
@@ -116,8 +116,8 @@ impl Claims for AwaitedStore {
         self.read("claim", self.store.claim(request))
     }
 
-    async fn inputs(&self, claims: &[ClaimRef]) -> Answer<Vec<TaskInputs>> {
-        self.read("inputs", self.store.inputs(claims))
+    async fn inputs(&self, tasks: &[InputsOf]) -> Answer<Vec<TaskInputs>> {
+        self.read("inputs", self.store.inputs(tasks))
     }
 }
 
@@ -131,8 +131,32 @@ impl Commits for AwaitedStore {
         self.change("commit_and_claim", self.store.commit_and_claim(items, offer))
     }
 
-    async fn cancel(&self, run: RunKey) -> Answer<Option<CancelAnswer>> {
-        self.change("cancel", self.store.cancel(run))
+    async fn cancel(&self, run: RunKey, request: CancelRequest) -> Answer<Option<CancelAnswer>> {
+        self.change("cancel", self.store.cancel(run, request))
+    }
+}
+
+#[async_trait]
+impl Signals for AwaitedStore {
+    async fn signal(&self, requests: Vec<SignalRequest>) -> Answer<Vec<Option<SignalAnswer>>> {
+        self.change("signal", self.store.signal(requests))
+    }
+
+    async fn signals(&self, run: RunKey) -> Answer<Vec<StoredSignal>> {
+        self.read("signals", self.store.signals(run))
+    }
+
+    async fn waits(&self, run: RunKey) -> Answer<Vec<WaitRow>> {
+        self.read("waits", self.store.waits(run))
+    }
+
+    async fn waiting_runs(
+        &self,
+        asked: &WaitingRuns,
+        after: Option<RunKey>,
+        rows_max: usize,
+    ) -> Answer<Vec<RunKey>> {
+        self.read("waiting_runs", self.store.waiting_runs(asked, after, rows_max))
     }
 }
 
@@ -189,6 +213,10 @@ impl Runs for AwaitedStore {
 
     async fn tasks(&self, run: RunKey) -> Answer<Vec<TaskRow>> {
         self.read("tasks", self.store.tasks(run))
+    }
+
+    async fn input(&self, run: RunKey) -> Answer<Option<Payload>> {
+        self.read("input", self.store.input(run))
     }
 
     async fn output(&self, run: RunKey, node: Node) -> Answer<Option<Payload>> {

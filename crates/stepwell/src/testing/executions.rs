@@ -62,7 +62,7 @@ impl Executions {
                 let _listed = executions.begin(Some(&args.context), call);
                 code(args)
             })),
-            StepFn::Sleep => StepFn::Sleep,
+            code @ (StepFn::Sleep | StepFn::Wait(_)) => code,
         }
     }
 

@@ -46,6 +46,9 @@ pub(super) fn for_ever(n_open: &str, steps: &[Arc<Execution>]) -> Stuck {
     let (are, them) = if n_open == "1 run" { ("is", "it") } else { ("are", "them") };
     let mut why = format!("{n_open} {are} open and nothing will ever happen to {them}");
     tell_executing(&mut why, steps);
+    if steps.is_empty() {
+        why.push_str("; what waits for a signal is listed by `run.waits()`");
+    }
     Stuck(why)
 }
 

@@ -8,10 +8,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::Worker;
 use crate::engine::{
-    ClaimedBatch, Slot, StepBody, Stop, TaskArgs, TaskContext, TaskNames, refused_outcome,
+    ClaimedBatch, Slot, StepBody, Stop, TaskArgs, TaskContext, TaskNames, as_declared,
+    refused_outcome,
 };
 use crate::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, CommitItem, Hint, Outcome, StoreError,
+    ClaimAnswer, ClaimRequest, ClaimedTask, CommitItem, Hint, InputsOf, Outcome, StoreError,
     TaskInputs,
 };
 
@@ -133,7 +134,7 @@ impl Worker {
     /// whose inputs cannot be read are failed or handed back.
     async fn execute_all(self: &Arc<Self>, ClaimedBatch { now, tasks }: ClaimedBatch) {
         let lacking = tasks.iter().filter(|(task, ..)| task.inputs.is_none());
-        let lacking: Vec<ClaimRef> = lacking.map(|(task, ..)| task.claim).collect();
+        let lacking: Vec<InputsOf> = lacking.map(|(task, ..)| task.inputs_of()).collect();
         let mut read = self.inputs(&lacking).await.into_iter();
         for (mut task, stop, slot) in tasks {
             let claim = task.claim;
@@ -164,16 +165,16 @@ impl Worker {
 
     /// The inputs of claimed tasks. If they cannot be read together, each is read on its own: one
     /// task whose inputs contradict themselves must not hold up the others.
-    async fn inputs(&self, claims: &[ClaimRef]) -> Vec<Result<TaskInputs, StoreError>> {
-        if claims.is_empty() {
+    async fn inputs(&self, tasks: &[InputsOf]) -> Vec<Result<TaskInputs, StoreError>> {
+        if tasks.is_empty() {
             return Vec::new();
         }
-        if let Ok(inputs) = self.parts.store.inputs(claims).await {
+        if let Ok(inputs) = self.parts.store.inputs(tasks).await {
             return inputs.into_iter().map(Ok).collect();
         }
-        let mut each = Vec::with_capacity(claims.len());
-        for claim in claims {
-            let inputs = self.parts.store.inputs(std::slice::from_ref(claim)).await;
+        let mut each = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            let inputs = self.parts.store.inputs(std::slice::from_ref(task)).await;
             let missing = || StoreError::Corrupt { what: "a task has no inputs".into() };
             each.push(inputs.and_then(|inputs| inputs.into_iter().next().ok_or_else(missing)));
         }
@@ -205,7 +206,8 @@ impl Worker {
         stored.sort_unstable_by_key(|parent| parent.node);
         let output = |node| {
             let found = stored.binary_search_by_key(&node, |parent| parent.node);
-            found.ok().and_then(|ix| stored[ix].output.clone())
+            let output = found.ok().and_then(|ix| stored[ix].output.clone())?;
+            Some(as_declared(workflow.policy(node), output))
         };
         let parents = workflow.parents(node).map(output).collect();
         let names = TaskNames {
@@ -214,6 +216,7 @@ impl Worker {
             tenant: task.tenant,
             attempt: task.attempt,
             failures: task.failures,
+            resumed: inputs.resumed,
         };
         let context = TaskContext::new(Arc::clone(&self.parts), workflow, names, stop, now);
         let context = Arc::new(context);

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stepwell_core::failure::{Failure, FailureKind};
+use stepwell_core::decide::Notes;
+use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
+use stepwell_core::id::Node;
+use stepwell_core::run::WaitFor;
 use stepwell_core::workflow::StepPolicy;
 use tokio::sync::oneshot;
 
 use super::Worker;
 use super::panic::{guarded, guarded_async};
-use crate::engine::{Slot, StepBody, StepFn, TaskArgs, TaskContext};
+use crate::engine::{MatchingFn, NoOutput, Slot, StepBody, StepFn, TaskArgs, TaskContext};
 use crate::ports::{CommitItem, Outcome, Payload};
 
 /// How an attempt ended.
@@ -21,7 +24,7 @@ enum AttemptEnd {
 }
 
 /// What user code returned.
-type Answer = Result<Payload, Failure>;
+type Answer = Result<Payload, NoOutput>;
 
 impl Worker {
     /// Executes a claimed task in a slot and commits what became of it. The next task may have the
@@ -49,22 +52,25 @@ impl Worker {
     }
 
     async fn execute(&self, body: StepBody, args: TaskArgs) -> AttemptEnd {
-        match should_skip(&body, &args) {
+        // A step that has waited was let in before, so its conditions are not asked again.
+        let is_let_in = args.context.resumed.is_some();
+        match if is_let_in { Ok(false) } else { should_skip(&body, &args) } {
             Ok(true) => return AttemptEnd::With(Outcome::Skipped),
             Ok(false) => {}
-            Err(failure) => return self.failed(&args, failure),
+            Err(failure) => return self.ended(&args.context, Some(Err(failure.into()))),
         }
         let context = Arc::clone(&args.context);
         let policy = context.workflow.policy(context.claim.node);
         let answer = match body.function {
             StepFn::Sleep => return AttemptEnd::With(Outcome::Slept),
+            StepFn::Wait(matching) => Some(Err(wait_for(&context, &args, &matching))),
             StepFn::Async(function) => {
                 let future = guarded_async(function(args));
                 tokio::select! {
                     biased;
-                    answer = future => Some(answer.and_then(|answer| answer)),
+                    answer = future => Some(flatten(answer)),
                     () = context.stop.token().cancelled() => None,
-                    failure = overdue(&context, policy) => Some(Err(failure)),
+                    failure = overdue(&context, policy) => Some(Err(failure.into())),
                 }
             }
             StepFn::Blocking(function) => {
@@ -83,7 +89,7 @@ impl Worker {
     ) -> oneshot::Receiver<Answer> {
         let (answer_to, answer) = oneshot::channel();
         self.parts.spawner.spawn_blocking(Box::new(move || {
-            let result = guarded(|| function(args)).and_then(|answer| answer);
+            let result = flatten(guarded(|| function(args)));
             // The engine may have closed meanwhile.
             let _ = answer_to.send(result);
         }));
@@ -99,7 +105,8 @@ impl Worker {
         context: &TaskContext,
         policy: Option<&StepPolicy>,
     ) -> Option<Answer> {
-        let gone = || Err(Failure::new(FailureKind::Panic, "", "its thread went away"));
+        let gone =
+            || Err(NoOutput::Failed(Failure::new(FailureKind::Panic, "", "its thread went away")));
         tokio::select! {
             biased;
             answer = &mut answer => return Some(answer.unwrap_or_else(|_| gone())),
@@ -108,7 +115,7 @@ impl Worker {
                 context.stop.token().cancel();
                 // Whatever it still returns came too late.
                 let _ = answer.await;
-                return Some(Err(failure));
+                return Some(Err(failure.into()));
             }
         }
         let late = answer.await.unwrap_or_else(|_| gone());
@@ -121,23 +128,25 @@ impl Worker {
         let notes = context.take_notes();
         match answer {
             Some(Ok(output)) => AttemptEnd::With(Outcome::Completed { output, notes }),
+            Some(Err(NoOutput::Waits(wait_for))) => match check_wait(context, &wait_for) {
+                Ok(()) => AttemptEnd::With(Outcome::Waits { wait_for, notes }),
+                Err(failure) => self.failed(context, failure, notes),
+            },
             // Told to stop for a shutdown, a step may give up with an error. It is not charged.
-            Some(Err(failure))
+            Some(Err(NoOutput::Failed(failure)))
                 if context.stop.hands_back() && failure.kind != FailureKind::TimedOut =>
             {
                 AttemptEnd::With(Outcome::Released)
             }
-            Some(Err(failure)) => {
-                let (chance, failures) = (self.parts.chance(), context.failures);
-                AttemptEnd::With(Outcome::Failed { failure, notes, chance, failures })
-            }
+            Some(Err(NoOutput::Failed(failure))) => self.failed(context, failure, notes),
             None if context.stop.hands_back() => AttemptEnd::With(Outcome::Released),
             None => AttemptEnd::ClaimLost,
         }
     }
 
-    fn failed(&self, args: &TaskArgs, failure: Failure) -> AttemptEnd {
-        self.ended(&args.context, Some(Err(failure)))
+    fn failed(&self, context: &TaskContext, failure: Failure, notes: Notes) -> AttemptEnd {
+        let (chance, failures) = (self.parts.chance(), context.failures);
+        AttemptEnd::With(Outcome::Failed { failure, notes, chance, failures })
     }
 }
 
@@ -149,6 +158,45 @@ fn should_skip(body: &StepBody, args: &TaskArgs) -> Result<bool, Failure> {
         }
     }
     Ok(false)
+}
+
+/// What user code answered; a panic is a failure.
+fn flatten(answer: Result<Answer, Failure>) -> Answer {
+    answer.map_err(NoOutput::Failed).and_then(|answer| answer)
+}
+
+/// What a wait node waits for: its policy, and the attributes that its code tells.
+fn wait_for(context: &TaskContext, args: &TaskArgs, matching: &[MatchingFn]) -> NoOutput {
+    let policy = context.workflow.policy(context.claim.node);
+    let Some(policy) = policy.and_then(|policy| policy.wait.as_ref()) else {
+        let message = "this program does not say what the node waits for";
+        return Failure::new(FailureKind::Error, "", message).into();
+    };
+    let mut wait_for = policy.wait_for.clone();
+    for matching in matching {
+        match guarded(|| matching(args)).and_then(|attribute| attribute) {
+            Ok((name, value)) => drop(wait_for.matching.insert(name, value)),
+            Err(failure) => return failure.into(),
+        }
+    }
+    NoOutput::Waits(wait_for)
+}
+
+/// Whether a task may wait for this. Trying again would end the same way.
+fn check_wait(context: &TaskContext, wait_for: &WaitFor) -> Result<(), Failure> {
+    let refuse = |message: &str| {
+        Err(Failure::new(FailureKind::Error, "", message).with_retry(RetryAdvice::Never))
+    };
+    if context.claim.node == Node::ON_FAILURE {
+        return refuse(
+            "a failure handler cannot wait for a signal: its run is ending and takes none; start \
+             another run that waits",
+        );
+    }
+    match wait_for.check() {
+        Ok(()) => Ok(()),
+        Err((field, why)) => refuse(&format!("{field} of the wait: {why}")),
+    }
 }
 
 /// Completes when the step has taken too long, or has been silent for too long.

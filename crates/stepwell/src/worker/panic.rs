@@ -13,7 +13,7 @@ use crate::ports::BoxFuture;
 pub(super) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, Failure> {
     // What the closure captured is not used again after a panic, except through `Arc`s whose
     // locks user code cannot reach.
-    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| failure(panic.as_ref()))
+    catch_unwind(AssertUnwindSafe(call)).map_err(failure)
 }
 
 /// Polls user code and turns a panic into a failure.
@@ -23,7 +23,7 @@ pub(super) async fn guarded_async<T>(future: BoxFuture<T>) -> Result<T, Failure>
         Some(future) => future.as_mut().poll(cx),
         None => Poll::Pending,
     });
-    AssertUnwindSafe(polled).catch_unwind().await.map_err(|panic| failure(panic.as_ref()))
+    AssertUnwindSafe(polled).catch_unwind().await.map_err(failure)
 }
 
 /// Drops user code that is stopped half-way. What panics then was told to end anyway, and must
@@ -32,18 +32,24 @@ struct DroppedQuietly<T>(Option<BoxFuture<T>>);
 
 impl<T> Drop for DroppedQuietly<T> {
     fn drop(&mut self) {
-        let future = self.0.take();
-        if catch_unwind(AssertUnwindSafe(|| drop(future))).is_err() {
+        if !drop_quietly(self.0.take()) {
             tracing::warn!("a step panicked while it was stopped");
         }
     }
 }
 
-fn failure(panic: &(dyn Any + Send)) -> Failure {
+/// Drops a value of user code, and says whether that went well. What it panics with may panic again
+/// when it is dropped, and so on for ever, so it is never dropped.
+fn drop_quietly<T>(value: T) -> bool {
+    catch_unwind(AssertUnwindSafe(|| drop(value))).map_err(std::mem::forget).is_ok()
+}
+
+fn failure(panic: Box<dyn Any + Send>) -> Failure {
     let message = panic
         .downcast_ref::<&'static str>()
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "panicked with something that is no text".to_owned());
+    drop_quietly(panic);
     Failure::new(FailureKind::Panic, "panic", &message)
 }

@@ -68,7 +68,7 @@ fn every_call_of_the_engine_has_a_blocking_form() {
     let found = engine.run_handle("house", "a").unwrap();
     assert_eq!(found.key(), many[0].key());
     assert_eq!(engine.run_handle_of(&calls, "house", "b").unwrap().key(), many[1].key());
-    assert_eq!(found.cancel().unwrap(), CancelAnswer::Cancelled);
+    assert_eq!(found.cancel().wait().unwrap(), CancelAnswer::Cancelled);
     assert_eq!(found.ended().unwrap(), RunStatus::Cancelled);
     assert_eq!(found.outcome().unwrap().status, RunStatus::Cancelled);
     assert!(found.outputs().unwrap().is_empty() && found.attempts().unwrap().is_empty());

@@ -49,7 +49,7 @@ fn a_cancel_reaches_tasks_in_every_state_and_nothing_starts_afterwards() {
         states(&run),
         "retrying QUEUED, running RUNNING, queued QUEUED, sleeping SLEEPING, pending PENDING"
     );
-    assert_eq!(run.cancel().unwrap(), CancelAnswer::Cancelled);
+    assert_eq!(run.cancel().wait().unwrap(), CancelAnswer::Cancelled);
     refused(run.result(), Code::RunCancelled, &[run.id()]);
     assert_eq!(run.status().unwrap(), RunStatus::Cancelled);
     assert_eq!(
@@ -72,7 +72,7 @@ fn a_cancel_is_in_the_log_for_the_run_and_each_task() {
     let (test, everywhere) = one_slot(&world);
     let run = test.start(&everywhere, ()).now().unwrap();
     test.advance(SECOND);
-    run.cancel().unwrap();
+    run.cancel().wait().unwrap();
     let log = log(&run);
     assert_eq!(
         log[5..],
@@ -106,7 +106,7 @@ fn a_running_step_learns_of_it_and_its_late_output_is_refused() {
     let (test, told) = world.engine(w.output(step));
     let run = test.start(&told, ()).now().unwrap();
     test.run_until_idle();
-    assert_eq!(run.cancel().unwrap(), CancelAnswer::Cancelled);
+    assert_eq!(run.cancel().wait().unwrap(), CancelAnswer::Cancelled);
     test.run_until_idle();
     assert_eq!(world.journal.lines(), ["true the step was told to stop"]);
     refused(run.result(), Code::RunCancelled, &[]);
@@ -124,7 +124,7 @@ fn a_client_elsewhere_can_cancel_what_a_worker_executes() {
     test.run_until_idle();
     let client = beside(&test).configure(|config| config.slots = 0).start().unwrap();
     let run = client.run_handle("test", "far").unwrap();
-    assert_eq!(run.cancel().unwrap(), CancelAnswer::Cancelled);
+    assert_eq!(run.cancel().wait().unwrap(), CancelAnswer::Cancelled);
     client.run_until_idle();
     assert_eq!(world.journal.count("running dropped"), 1);
 }
@@ -137,15 +137,15 @@ fn a_cancel_that_comes_too_late_says_how_the_run_ended() {
     let (test, ended) = engine_with((), w.no_output());
     let well = test.start(&ended, true).now().unwrap();
     well.result().unwrap();
-    assert_eq!(well.cancel().unwrap(), CancelAnswer::AlreadyEnded(RunStatus::Completed));
+    assert_eq!(well.cancel().wait().unwrap(), CancelAnswer::AlreadyEnded(RunStatus::Completed));
     well.result().unwrap();
     let failed = test.start(&ended, false).now().unwrap();
     test.run_until_idle();
-    assert_eq!(failed.cancel().unwrap(), CancelAnswer::AlreadyEnded(RunStatus::Failed));
+    assert_eq!(failed.cancel().wait().unwrap(), CancelAnswer::AlreadyEnded(RunStatus::Failed));
     let (test, everywhere) = one_slot(&World::default());
     let twice = test.start(&everywhere, ()).now().unwrap();
-    assert_eq!(twice.cancel().unwrap(), CancelAnswer::Cancelled);
-    assert_eq!(twice.cancel().unwrap(), CancelAnswer::AlreadyEnded(RunStatus::Cancelled));
+    assert_eq!(twice.cancel().wait().unwrap(), CancelAnswer::Cancelled);
+    assert_eq!(twice.cancel().wait().unwrap(), CancelAnswer::AlreadyEnded(RunStatus::Cancelled));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_run_whose_handler_is_at_work_cannot_be_cancelled() {
     let run = test.start(&ending, ()).now().unwrap();
     test.run_until_idle();
     assert_eq!(run.status().unwrap(), RunStatus::Ending);
-    assert_eq!(run.cancel().unwrap(), CancelAnswer::AlreadyEnding(RunStatus::Failed));
+    assert_eq!(run.cancel().wait().unwrap(), CancelAnswer::AlreadyEnding(RunStatus::Failed));
     world.gate.let_pass(1);
     refused(run.result(), Code::RunFailed, &[]);
     assert_eq!(world.journal.lines(), ["handler done"]);
@@ -183,7 +183,7 @@ fn a_run_in_which_a_step_failed_ends_failed_even_if_it_is_cancelled_later() {
     let (test, mixed) = world.engine(w.no_output());
     let run = test.start(&mixed, ()).now().unwrap();
     test.run_until_idle();
-    assert_eq!(run.cancel().unwrap(), CancelAnswer::Cancelled);
+    assert_eq!(run.cancel().wait().unwrap(), CancelAnswer::Cancelled);
     refused(run.result(), Code::RunFailed, &["\"fail\""]);
     assert_eq!(states(&run), "fail FAILED, nap CANCELLED, on_failure COMPLETED");
     assert_eq!(world.journal.lines(), ["handler"]);

@@ -126,6 +126,21 @@ fn a_step_can_note_only_so_much() {
 }
 
 #[test]
+fn a_note_that_is_too_long_is_cut() {
+    let mut w = Workflow::define::<(), ()>("wordy");
+    w.step("a").run(async |ctx| {
+        ctx.note("n".repeat(1_000), "ä".repeat(100_000));
+        Ok(())
+    });
+    let (test, wordy) = engine_with((), w.no_output());
+    let run = test.start(&wordy, ()).now().unwrap();
+    run.result().unwrap();
+    let attempts = run.attempts().unwrap();
+    let (name, text) = attempts[0].1.notes.first_key_value().unwrap();
+    assert_eq!((name.len(), text.len()), (200, 8 * 1024));
+}
+
+#[test]
 fn outputs_of_all_ancestors_can_be_read_async_and_blocking() {
     // R19
     let mut w = Workflow::define::<bool, ()>("ancestors");
@@ -177,12 +192,34 @@ fn a_step_that_does_not_lie_upstream_is_refused_and_no_retry_would_mend_it() {
     refused(run(2).result(), Code::RunFailed, &["SW0014", "\"side\"", "upstream"]);
 }
 
+#[test]
+fn a_closure_may_own_what_it_captured_and_use_it_up_at_every_attempt() {
+    // R11
+    let mut w = Workflow::define::<(), ()>("owner");
+    let names = vec!["Ada".to_owned(), "Grace".to_owned()];
+    let owner = w.step("owner").retry(Retry::fixed(1, SECOND)).run(async move |ctx| {
+        let names = names.into_iter().collect::<Vec<String>>().join(" and ");
+        match ctx.attempt() {
+            1 => Err(StepError::new("not yet")),
+            _ => Ok(names),
+        }
+    });
+    let (test, owner) = engine_with((), w.output(owner));
+    for _ in 0..2 {
+        let run = test.start(&owner, ()).now().unwrap();
+        test.run_to_end();
+        assert_eq!(run.result().unwrap(), "Ada and Grace");
+    }
+}
+
 on_every_store![
     a_step_knows_its_run_its_names_its_attempt_and_the_time,
     a_run_without_an_id_of_its_own_gets_a_unique_one,
     an_idempotency_key_is_the_same_for_all_attempts_and_for_nothing_else,
     notes_stay_with_their_attempt_and_show_in_the_log,
     a_step_can_note_only_so_much,
+    a_note_that_is_too_long_is_cut,
     outputs_of_all_ancestors_can_be_read_async_and_blocking,
+    a_closure_may_own_what_it_captured_and_use_it_up_at_every_attempt,
     a_step_that_does_not_lie_upstream_is_refused_and_no_retry_would_mend_it,
 ];

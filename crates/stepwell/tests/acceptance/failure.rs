@@ -50,7 +50,7 @@ fn the_handler_does_not_run_when_the_run_goes_well_or_is_cancelled() {
     });
     let (test, asleep) = engine_with(world.clone(), w.no_output());
     let run = test.start(&asleep, ()).now().unwrap();
-    run.cancel().unwrap();
+    run.cancel().wait().unwrap();
     refused(run.result(), Code::RunCancelled, &[]);
     assert!(world.journal.lines().is_empty());
 }
@@ -268,6 +268,17 @@ fn the_handler_can_read_what_completed_steps_left() {
     assert!(lines[1].contains("\"ship\" has no output"), "{}", lines[1]);
 }
 
+/// Panics when it is dropped, with another one that does so, too.
+struct Grudge(u32);
+
+impl Drop for Grudge {
+    fn drop(&mut self) {
+        if self.0 > 0 {
+            std::panic::panic_any(Self(self.0 - 1));
+        }
+    }
+}
+
 #[test]
 fn a_worker_lives_on_after_panics_of_all_kinds() {
     // R3
@@ -280,10 +291,11 @@ fn a_worker_lives_on_after_panics_of_all_kinds() {
         });
     let c = w.step("c").after(b).retry(Retry::exponential(1)).run_blocking(|ctx, n| {
         assert!(n != 3 || ctx.attempt() == 2, "in a blocking step");
-        if n == 4 {
-            std::panic::panic_any(n);
+        match n {
+            4 => std::panic::panic_any(n),
+            7 => std::panic::panic_any(Grudge(3)),
+            _ => Ok(n),
         }
-        Ok(n)
     });
     let mut builder = builder().configure(|config| config.slots = 1);
     let panics = builder.workflow(w.output_required(c));
@@ -302,6 +314,7 @@ fn a_worker_lives_on_after_panics_of_all_kinds() {
     assert_eq!(blocking.result().unwrap(), 3, "a panic is retried like an error");
     assert_eq!(trail(&blocking, "c"), "QUEUED STARTED RETRYING STARTED COMPLETED");
     refused(run(4).result(), Code::RunFailed, &["\"c\"", "no text"]);
+    refused(run(7).result(), Code::RunFailed, &["\"c\"", "no text"]);
     assert_eq!(run(5).result().unwrap(), 5, "the only slot still works");
     assert_eq!(state(&run(6), "c"), TaskState::Completed);
 }

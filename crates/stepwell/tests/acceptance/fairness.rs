@@ -155,7 +155,7 @@ fn a_cancelled_backlog_gives_its_turns_back() {
         .map(|_| line.test.start(&line.turns, ()).tenant("regretful").now().unwrap())
         .collect();
     for run in &runs {
-        run.cancel().unwrap();
+        run.cancel().wait().unwrap();
     }
     line.enqueue("regretful", 10);
     let starts = line.next(20);
@@ -285,8 +285,8 @@ fn a_cancelled_run_makes_room_under_the_limit() {
     test.set_tenant("t", limit(1)).unwrap();
     let runs: Vec<_> = (0..3).map(|n| test.start(&counted, n).tenant("t").now().unwrap()).collect();
     test.run_until_idle();
-    runs[0].cancel().unwrap();
-    runs[1].cancel().unwrap();
+    runs[0].cancel().wait().unwrap();
+    runs[1].cancel().wait().unwrap();
     test.run_until_idle();
     assert_eq!(state(&runs[2], "inside"), stepwell::TaskState::Running);
     assert_eq!(tally.now("t"), 1);
@@ -300,6 +300,7 @@ fn settings_that_make_no_sense_are_refused() {
         (TenantSettings { weight: 0, tasks_max: None }, "weight"),
         (TenantSettings { weight: 1_001, tasks_max: None }, "1000"),
         (limit(0), "tasks_max"),
+        (limit(1 << 31), "2147483647"),
     ] {
         refused(test.set_tenant("t", settings), Code::BadConfig, &[word]);
     }

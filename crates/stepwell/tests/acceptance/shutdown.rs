@@ -204,7 +204,7 @@ fn a_stopped_engine_refuses_every_call() {
     stopped(run.tasks().map(|_| ()));
     stopped(run.events().map(|_| ()));
     stopped(run.attempts().map(|_| ()));
-    stopped(run.cancel().map(|_| ()));
+    stopped(run.cancel().wait().map(|_| ()));
     let many = test.start_many(&handle, [stepwell::NewRun::new(1)]).map(|mut runs| runs.remove(0));
     stopped(many.and_then(|run| run.map(|_| ())));
     assert_eq!(test.stop(SECOND), StopReport::default(), "stopping twice is harmless");

@@ -151,6 +151,24 @@ fn an_input_that_cannot_be_written_or_is_too_large_is_refused_and_not_stored() {
 }
 
 #[test]
+fn a_float_that_json_cannot_hold_fails_the_step_that_gives_it_and_is_refused_as_an_input() {
+    // FD3
+    let mut w = Workflow::define::<Option<f64>, ()>("ratio");
+    let ratio = w.step("ratio").retry(Retry::exponential(3)).run(async |ctx| {
+        let of = ctx.input().unwrap_or_default();
+        Ok(vec![(1, Some(of)), (2, None), (3, Some(1.0 / of))])
+    });
+    w.step("reader").after(ratio).run(async |_, ratio| Ok(ratio.len()));
+    let (test, ratio) = engine_with((), w.no_output());
+    test.run(&ratio, Some(4.0)).wait().unwrap();
+    let run = test.start(&ratio, Some(0.0)).now().unwrap();
+    refused(run.result(), Code::RunFailed, &["\"ratio\"", "[2][1] is inf", "JSON"]);
+    assert_eq!(run.attempts().unwrap().len(), 1, "trying again would not help");
+    let bad = test.start(&ratio, Some(f64::NAN)).now();
+    refused(bad, Code::NotSerialisable, &["input", "NaN"]);
+}
+
+#[test]
 fn an_output_that_cannot_be_written_or_is_too_large_fails_its_step_for_good() {
     // R28
     let mut grid = Workflow::define::<u8, ()>("grid");
@@ -233,7 +251,7 @@ fn runs_are_listed_newest_first_in_pages_with_workflow_and_version() {
         let tenant = if n % 2 == 0 { "even" } else { "odd" };
         test.start(&listed, n).tenant(tenant).id(format!("run-{n}")).now().unwrap();
     }
-    test.run_handle("odd", "run-3").unwrap().cancel().unwrap();
+    test.run_handle("odd", "run-3").unwrap().cancel().wait().unwrap();
     let ids = |filter: RunFilter, before| {
         let page = test.list(filter, before, 2).unwrap();
         let ids: Vec<String> = page.runs.iter().map(|run| run.id.to_string()).collect();
@@ -269,6 +287,7 @@ on_every_store![
     bad_names_and_unknown_things_are_refused_by_name,
     an_input_that_cannot_be_written_or_is_too_large_is_refused_and_not_stored,
     an_output_that_cannot_be_written_or_is_too_large_fails_its_step_for_good,
+    a_float_that_json_cannot_hold_fails_the_step_that_gives_it_and_is_refused_as_an_input,
     many_runs_start_together_and_each_is_answered_on_its_own,
     a_run_found_by_a_repeated_start_is_read_by_its_own_definition,
     runs_are_listed_newest_first_in_pages_with_workflow_and_version,

@@ -120,7 +120,7 @@ fn a_step_that_panics_while_it_is_dropped_costs_neither_worker_nor_slot() {
     let (test, sore) = world.engine(w.no_output());
     let timed_out = test.start(&sore, ()).now().unwrap();
     let cancelled = test.start(&sore, ()).now().unwrap();
-    cancelled.cancel().unwrap();
+    cancelled.cancel().wait().unwrap();
     test.advance(MINUTE);
     refused(timed_out.result(), Code::RunFailed, &["time-out"]);
     assert_eq!(states(&cancelled), "sore CANCELLED");

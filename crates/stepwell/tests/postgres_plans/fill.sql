@@ -32,6 +32,14 @@ insert into attempt (run, node, attempt, state, worker, token, queued_at, starte
     first_event, with_queued)
 select run, node, 1, 0, 1, run, 0, 0, 0, 2, true from task;
 insert into event (run, number, at, attempt, kind) select run, 9, 0, 0, '{}' from task;
+insert into wait (run, node, number, tenant_no, definition, signals, matching, n_signals_before,
+    opened_at)
+select key, 0, 2, tenant_no, definition, array['paid'], '{}', 0, 0 from run;
+-- Half of the signals nobody got.
+insert into signal (run, number, name, key, attributes, digest, sent_at, consumed_by, codec, bytes)
+select key, 1, 'paid', 'key', '{}', decode(repeat('00', 32), 'hex'), 0,
+    case tenant_no % 2 when 0 then 0 end, 'json', '{}'
+from run;
 insert into ready (queue, order_key, number, position, tenant_no, service, losses, run, node)
 select 'default', n::bigint * 1048576, n, n, n, n % 20, 0, lpad(to_hex(n), 32, '0')::uuid, 0
 from generate_series(0, 99999) n;

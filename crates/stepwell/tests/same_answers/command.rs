@@ -4,7 +4,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::shapes::N_SHAPES;
+use super::shapes::{N_AWAITED, N_SHAPES, N_SIGNALS};
 
 /// What a sequence is mostly about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,13 +15,15 @@ pub(crate) enum Theme {
     Batches,
     /// Starts and commits carry offers of free slots.
     Offers,
+    /// Signals go to many runs at once.
+    Signals,
 }
 
 impl Theme {
     /// Whether the order within queues is left open: what becomes ready in one transaction over
     /// many runs has none, and a store need not count a hand-over as a turn of its tenant.
     pub(crate) fn leaves_order_open(self) -> bool {
-        matches!(self, Self::Batches | Self::Offers)
+        matches!(self, Self::Batches | Self::Offers | Self::Signals)
     }
 }
 
@@ -62,6 +64,11 @@ pub(crate) enum Command {
     },
     Cancel {
         run: u8,
+        reason: Option<u8>,
+        force: bool,
+    },
+    Signal {
+        letters: Vec<Letter>,
     },
     Lead {
         candidate: u8,
@@ -101,6 +108,7 @@ pub(crate) enum Look {
     Find { tenant: u8, id: u8 },
     Ended { runs: Vec<u8> },
     List { tenant: Option<u8>, shape: Option<u8>, status: Option<u8>, before: Option<u8>, n: u8 },
+    Waiting { tenant: u8, shape: u8, signal: u8, after: Option<u8>, n: u8 },
     Tenant { tenant: u8 },
     Definition { flow: u8 },
     Latest { shape: u8 },
@@ -117,6 +125,29 @@ pub(crate) struct NewRun {
     pub(crate) input: u8,
     /// Under a key that sorts before those of earlier runs.
     pub(crate) early: bool,
+    pub(crate) deadline_secs: Option<u8>,
+}
+
+/// A signal to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Letter {
+    pub(crate) to: Address,
+    pub(crate) run: u8,
+    pub(crate) name: u8,
+    /// 0 for a key of its own. Few others, so that some are used twice.
+    pub(crate) key: u8,
+    pub(crate) content: u8,
+    pub(crate) has_attribute: bool,
+    pub(crate) only_if_awaited: bool,
+}
+
+/// How a signal names its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    Key,
+    Id,
+    /// There is no such run.
+    Nowhere,
 }
 
 /// One of the claims made so far.
@@ -142,8 +173,11 @@ pub(crate) enum End {
         secs: u8,
     },
     TimedOut,
-    /// Or slept, for a sleep with conditions.
+    /// Or slept or waits, for a sleep or a wait with conditions.
     Passed,
+    Waits {
+        what: u8,
+    },
     Skipped,
     Released,
 }
@@ -162,7 +196,7 @@ pub(crate) fn sequences(theme: Theme) -> impl Strategy<Value = Vec<Command>> {
 }
 
 fn commands(theme: Theme) -> BoxedStrategy<Command> {
-    use Theme::{Outcomes, Tenants, Workers};
+    use Theme::{Outcomes, Signals, Tenants, Workers};
     let weight = |common: u32, lift: Theme, more: u32| if theme == lift { more } else { common };
     // Limits make the order count, which large batches leave open.
     let settings = weight(2, Tenants, 8);
@@ -180,7 +214,8 @@ fn commands(theme: Theme) -> BoxedStrategy<Command> {
         18 => claims(theme),
         weight(18, Outcomes, 24) => commits(theme),
         weight(2, Workers, 6) => beats(),
-        3 => any::<u8>().prop_map(|run| Command::Cancel { run }),
+        3 => cancels(),
+        weight(6, Signals, 24) => signals(theme),
         weight(1, Workers, 4) => leads(),
         1 => any::<u8>().prop_map(|epoch| Command::Resign { epoch }),
         weight(5, Outcomes, 8) => fires(theme),
@@ -199,11 +234,43 @@ fn registers() -> impl Strategy<Value = Command> {
 
 fn starts(theme: Theme) -> impl Strategy<Value = Command> {
     let id = prop_oneof![4 => Just(0_u8), 1 => 1..4_u8];
-    let run = (0..3_u8, any::<u8>(), id, 0..2_u8, prop::bool::weighted(0.1));
-    let run =
-        run.prop_map(|(tenant, flow, id, input, early)| NewRun { tenant, flow, id, input, early });
+    let deadline = prop::option::weighted(0.15, 0..90_u8);
+    let run = (0..3_u8, any::<u8>(), id, 0..2_u8, prop::bool::weighted(0.1), deadline);
+    let run = run.prop_map(|(tenant, flow, id, input, early, deadline_secs)| NewRun {
+        tenant,
+        flow,
+        id,
+        input,
+        early,
+        deadline_secs,
+    });
     let n_max = if theme.leaves_order_open() { 12 } else { 4 };
     vec(run, 1..=n_max).prop_map(|runs| Command::Start { runs })
+}
+
+fn cancels() -> impl Strategy<Value = Command> {
+    (any::<u8>(), prop::option::of(0..3_u8), prop::bool::weighted(0.3))
+        .prop_map(|(run, reason, force)| Command::Cancel { run, reason, force })
+}
+
+fn signals(theme: Theme) -> impl Strategy<Value = Command> {
+    let to =
+        prop_oneof![8 => Just(Address::Key), 4 => Just(Address::Id), 1 => Just(Address::Nowhere)];
+    let key = prop_oneof![4 => Just(0_u8), 1 => 1..4_u8];
+    let flags = (any::<bool>(), prop::bool::weighted(0.1));
+    let letter = (to, any::<u8>(), 0..N_SIGNALS, key, 0..2_u8, flags).prop_map(
+        |(to, run, name, key, content, (has_attribute, only_if_awaited))| Letter {
+            to,
+            run,
+            name,
+            key,
+            content,
+            has_attribute,
+            only_if_awaited,
+        },
+    );
+    let n_max = if theme.leaves_order_open() { 12 } else { 3 };
+    vec(letter, 1..=n_max).prop_map(|letters| Command::Signal { letters })
 }
 
 fn hires() -> impl Strategy<Value = Command> {
@@ -233,6 +300,7 @@ fn commits(theme: Theme) -> impl Strategy<Value = Command> {
         1 => (0..9_u8).prop_map(|secs| End::FailedUntil { secs }),
         1 => Just(End::TimedOut),
         2 => Just(End::Passed),
+        3 => (0..N_AWAITED).prop_map(|what| End::Waits { what }),
         1 => Just(End::Skipped),
         1 => Just(End::Released),
     ];
@@ -287,6 +355,9 @@ fn looks() -> impl Strategy<Value = Look> {
             |(tenant, shape, status, before, n)| Look::List {
                 tenant, shape, status, before, n,
             }
+        ),
+        2 => (0..4_u8, 0..N_SHAPES, 0..N_SIGNALS, of(0..20), 0..5_u8).prop_map(
+            |(tenant, shape, signal, after, n)| Look::Waiting { tenant, shape, signal, after, n }
         ),
         2 => (0..4_u8).prop_map(|tenant| Look::Tenant { tenant }),
         1 => any::<u8>().prop_map(|flow| Look::Definition { flow }),

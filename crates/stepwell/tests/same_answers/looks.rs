@@ -2,10 +2,11 @@
 
 use stepwell::RunStatus;
 use stepwell::core::id::{RunId, RunKey};
-use stepwell::ports::{RunFilter, RunView, StoreError};
+use stepwell::ports::{RunFilter, RunView, StoreError, WaitingRuns};
 
 use super::command::Look;
 use super::player::{Player, nth, tenant};
+use super::shapes::signal;
 use super::words::bytes;
 
 impl Player {
@@ -33,6 +34,13 @@ impl Player {
                 self.words.plain(sorted)
             }
             Look::List { .. } => self.list(look).await,
+            Look::Waiting { tenant: whose, shape, signal: name, after, n } => {
+                let workflow = format!("shape-{shape}");
+                let signal = signal(*name).to_owned();
+                let asked = WaitingRuns { tenant: tenant(*whose), workflow, signal };
+                let after = after.map(|run| self.key(run));
+                self.words.plain(self.store.waiting_runs(&asked, after, (*n).into()).await)
+            }
             Look::Tenant { tenant: number } => {
                 self.words.plain(self.store.tenant(&tenant(*number)).await)
             }
@@ -47,10 +55,6 @@ impl Player {
             }
             Look::Everything => self.dump().await,
         }
-    }
-
-    fn key(&self, run: u8) -> RunKey {
-        nth(&self.requests, run).map_or(RunKey(1), |request| request.seed.key)
     }
 
     async fn look_at_run(&mut self, run: u8) -> String {
@@ -71,7 +75,13 @@ impl Player {
             Ok(Some(log)) => self.words.log(&log),
             other => self.words.plain(other),
         };
-        format!("{view:?}\n{tasks:?}\n{all:?}\n{one_by_one:?}\n{log}")
+        let waits = self.words.plain(self.store.waits(key).await);
+        let signals = self.store.signals(key).await;
+        let signals =
+            self.words.plain(signals.map(|all| {
+                all.into_iter().map(|s| (s.row, bytes(&s.payload))).collect::<Vec<_>>()
+            }));
+        format!("{view:?}\n{tasks:?}\n{all:?}\n{one_by_one:?}\n{log}\n{waits}\n{signals}")
     }
 
     async fn list(&self, look: &Look) -> String {

@@ -7,7 +7,9 @@
 #![cfg(all(feature = "testing", feature = "sqlite", feature = "postgres"))]
 
 mod command;
+mod letters;
 mod looks;
+mod outcomes;
 mod player;
 mod shapes;
 mod stage;
@@ -52,6 +54,12 @@ fn large_batches_get_the_same_answers() {
 #[test]
 fn offers_of_free_slots_get_the_same_answers() {
     play(Theme::Offers, 25);
+}
+
+/// Many runs are signalled at once, while others are cancelled, time out and pass their deadlines.
+#[test]
+fn signals_and_waits_get_the_same_answers() {
+    play(Theme::Signals, 25);
 }
 
 /// Plays so many random sequences, unless `PROPTEST_CASES` asks for more or fewer.

@@ -1,22 +1,20 @@
 //! One store, and what its callers know of it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stepwell::FailureKind;
-use stepwell::core::decide::RunSeed;
-use stepwell::core::failure::{Failure, RetryAdvice};
-use stepwell::core::id::{DefinitionId, Epoch, Node, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::decide::{CancelRequest, RunSeed};
+use stepwell::core::id::{DefinitionId, Epoch, Queue, RunId, RunKey, Tenant, WorkerId};
 use stepwell::core::workflow::NodeKind;
 use stepwell::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, CommitItem, Committed, DynStore, HandedOver, Lead,
-    Outcome, ReapRequest, StartRequest, Started, StoreError, StoredDefinition, TenantSettings,
-    WorkerRegistration,
+    ClaimAnswer, ClaimRef, ClaimRequest, CommitItem, Committed, DynStore, FiredTimers, HandedOver,
+    InputsOf, Lead, ReapRequest, StartRequest, Started, StoreError, StoredDefinition,
+    TenantSettings, WorkerRegistration,
 };
 use stepwell::testing::conformance::world::{self, payload};
 
 use super::command::{Command, End, NewRun, Pick, Theme};
+use super::outcomes::{kind, outcome};
 use super::shapes::shape;
 use super::words::Words;
 
@@ -34,15 +32,16 @@ pub(crate) struct Player {
     pub(crate) claims: Vec<Held>,
     epochs: Vec<Epoch>,
     n_claims: u64,
+    pub(super) n_letters: u64,
     pub(crate) words: Words,
 }
 
 /// A claim that was handed out.
 #[derive(Clone, Copy)]
 pub(crate) struct Held {
-    pub(crate) claim: ClaimRef,
-    kind: NodeKind,
-    failures: u32,
+    pub(super) of: InputsOf,
+    pub(super) kind: NodeKind,
+    pub(super) failures: u32,
     is_settled: bool,
 }
 
@@ -70,6 +69,7 @@ impl Player {
             claims: Vec::new(),
             epochs: Vec::new(),
             n_claims: 0,
+            n_letters: 0,
             words: Words::new(theme == Theme::Offers),
         }
     }
@@ -91,14 +91,18 @@ impl Player {
             }
             Command::Commit { items } => self.commit(items).await,
             Command::Beat { worker: number, claims } => {
-                let claims = self.pick_all(claims);
+                let claims: Vec<ClaimRef> =
+                    self.pick_all(claims).into_iter().map(|of| of.claim).collect();
                 let answer = self.store.heartbeat(&worker(*number), &claims).await;
                 self.words.beat(answer)
             }
-            Command::Cancel { run } => {
-                let key = nth(&self.requests, *run).map_or(RunKey(1), |r| r.seed.key);
-                self.words.plain(self.store.cancel(key).await)
+            Command::Cancel { run, reason, force } => {
+                let by = worker(*run).as_str().to_owned();
+                let reason = reason.map(|number| format!("reason {number} \u{2603}"));
+                let request = CancelRequest { by, reason, force: *force };
+                self.words.plain(self.store.cancel(self.key(*run), request).await)
             }
+            Command::Signal { letters } => self.signal(letters).await,
             Command::Lead { .. } | Command::Resign { .. } => self.elect(command).await,
             Command::Fire { .. } | Command::Reap { .. } => self.serve_time(command).await,
             Command::SetTenant { tenant: number, weight, tasks_max } => {
@@ -164,6 +168,7 @@ impl Player {
             tenant: tenant(run.tenant),
             id: RunId::new(id).expect("a good name"),
             definition,
+            deadline: run.deadline_secs.map(|secs| Duration::from_secs(secs.into())),
         };
         let input = payload(&[run.input; 3]);
         StartRequest { seed, input, input_digest: [run.input; 32] }
@@ -210,7 +215,7 @@ impl Player {
             }
             let held = tasks.iter().map(|task| {
                 let kind = kind(&task.definition, task.claim.node);
-                Held { claim: task.claim, kind, failures: task.failures, is_settled: false }
+                Held { of: task.inputs_of(), kind, failures: task.failures, is_settled: false }
             });
             self.claims.extend(held);
         }
@@ -248,9 +253,14 @@ impl Player {
         nth(&among, number).copied()
     }
 
-    pub(crate) fn pick_all(&self, picks: &[Pick]) -> Vec<ClaimRef> {
+    pub(crate) fn pick_all(&self, picks: &[Pick]) -> Vec<InputsOf> {
         let picked = picks.iter().filter_map(|pick| self.pick(*pick));
-        picked.map(|ix| self.claims[ix].claim).collect()
+        picked.map(|ix| self.claims[ix].of).collect()
+    }
+
+    /// The key of a run, or one that no run has.
+    pub(crate) fn key(&self, run: u8) -> RunKey {
+        nth(&self.requests, run).map_or(RunKey(1), |request| request.seed.key)
     }
 
     async fn commit(&mut self, picks: &[(Pick, End)]) -> String {
@@ -259,12 +269,13 @@ impl Player {
         for (pick, end) in picks {
             let Some(ix) = self.pick(*pick) else { continue };
             let held = self.claims[ix];
-            let first = items.first().map_or(held.claim.run, |item| item.claim.run);
+            let claim = held.of.claim;
+            let first = items.first().map_or(claim.run, |item| item.claim.run);
             // Only large batches change several runs at once.
-            if !self.theme.leaves_order_open() && held.claim.run != first {
+            if !self.theme.leaves_order_open() && claim.run != first {
                 continue;
             }
-            items.push(CommitItem { claim: held.claim, outcome: outcome(held, *end) });
+            items.push(CommitItem { claim, outcome: outcome(held, *end) });
             settled.push(ix);
         }
         for ix in settled {
@@ -315,7 +326,8 @@ impl Player {
         match command {
             Command::Fire { epoch, timers_max } => {
                 let Some(epoch) = self.epoch(*epoch) else { return String::new() };
-                self.words.plain(self.store.fire_timers(epoch, (*timers_max).into()).await)
+                let fired = self.fire(epoch, (*timers_max).into()).await;
+                self.words.plain(fired)
             }
             Command::Reap { epoch, workers_max } => {
                 let Some(epoch) = self.epoch(*epoch) else { return String::new() };
@@ -327,46 +339,16 @@ impl Player {
             _ => unreachable!("{command:?} is no matter of time"),
         }
     }
-}
 
-fn kind(stored: &StoredDefinition, node: Node) -> NodeKind {
-    if node == Node::ON_FAILURE {
-        return NodeKind::Step;
-    }
-    stored.definition.graph.kind(node)
-}
-
-fn outcome(held: Held, end: End) -> Outcome {
-    let notes = BTreeMap::from([("note".to_owned(), format!("{end:?}"))]);
-    let failed = |kind: FailureKind, message: &str, advice: RetryAdvice| Outcome::Failed {
-        failure: Failure::new(kind, "Error", message).with_retry(advice),
-        notes: BTreeMap::new(),
-        chance: 1 << 31,
-        failures: held.failures,
-    };
-    let is_handler = held.claim.node == Node::ON_FAILURE;
-    match end {
-        // A sleep with conditions sleeps or is skipped; a failure handler is neither.
-        End::Completed { .. } | End::Passed if held.kind == NodeKind::ConditionalSleep => {
-            Outcome::Slept
+    /// A timer that fires may set another that is due at once, which the same round may reach or
+    /// not. So where many fire, they do until none is left.
+    async fn fire(&self, epoch: Epoch, timers_max: usize) -> Result<FiredTimers, StoreError> {
+        let mut fired = self.store.fire_timers(epoch, timers_max).await?;
+        let mut n_fired = fired.n_fired;
+        while self.theme.leaves_order_open() && fired.n_fired > 0 {
+            fired = self.store.fire_timers(epoch, timers_max).await?;
+            n_fired += fired.n_fired;
         }
-        End::Completed { bytes } => {
-            let output = payload(&vec![bytes; bytes.into()]);
-            Outcome::Completed { output, notes }
-        }
-        End::Passed => Outcome::Completed { output: payload(b"passed"), notes },
-        End::Skipped if is_handler => Outcome::Released,
-        End::Skipped => Outcome::Skipped,
-        End::Released => Outcome::Released,
-        End::Failed { message } => {
-            let message = ["oops", "naïve \u{2603}"][usize::from(message % 2)];
-            failed(FailureKind::Error, message, RetryAdvice::ByPolicy)
-        }
-        End::FailedForGood => failed(FailureKind::Panic, "never", RetryAdvice::Never),
-        End::FailedUntil { secs } => {
-            let delay = Duration::from_secs(secs.into());
-            failed(FailureKind::Error, "later", RetryAdvice::After(delay))
-        }
-        End::TimedOut => failed(FailureKind::TimedOut, "slow", RetryAdvice::ByPolicy),
+        Ok(FiredTimers { n_fired, ..fired })
     }
 }

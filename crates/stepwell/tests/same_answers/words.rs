@@ -57,8 +57,8 @@ impl Words {
             let claim = self.claim(task.claim);
             let step = task.definition.definition.name(claim.node);
             let whose = (task.tenant.as_str(), task.run_id.as_str(), task.definition.id);
-            let (attempt, is_suspect) = (task.attempt, task.is_suspect);
-            write!(words, "\n  {claim:?} {step} of {whose:?}, {attempt}, suspect {is_suspect}")
+            let what = (task.attempt, task.is_suspect, task.resumed);
+            write!(words, "\n  {claim:?} {step} of {whose:?}, {what:?}")
                 .expect("a string has room");
         }
         words
@@ -83,7 +83,9 @@ impl Words {
         let inputs = |inputs: &TaskInputs| {
             let parents = inputs.parents.iter();
             let parents = parents.map(|p| (p.node, p.state, p.output.as_ref().map(bytes)));
-            (bytes(&inputs.input), parents.collect::<Vec<_>>(), inputs.failure.clone())
+            let resumed = inputs.resumed.as_ref().map(bytes);
+            let failure = inputs.failure.clone();
+            (bytes(&inputs.input), parents.collect::<Vec<_>>(), failure, resumed)
         };
         self.plain(answer.map(|all| all.iter().map(inputs).collect::<Vec<_>>()))
     }
@@ -133,6 +135,12 @@ impl Words {
             });
         }
         lines.extend(dump.timers.iter().map(|(task, due)| format!("{task:?} is due {due:?}")));
+        for (run, waits) in &dump.waits {
+            lines.extend(waits.iter().map(|wait| format!("{run} has {wait:?}")));
+        }
+        for (run, signals) in &dump.signals {
+            lines.extend(signals.iter().map(|signal| format!("{run} has {signal:?}")));
+        }
         for (worker, claims) in dump.claims.iter().filter(|(_, claims)| !claims.is_empty()) {
             let mut claims: Vec<_> = claims.iter().map(|claim| self.claim(*claim)).collect();
             claims.sort_unstable();
@@ -145,6 +153,7 @@ impl Words {
 }
 
 /// A payload's own debug text hides its bytes.
-pub(crate) fn bytes(payload: &Payload) -> (String, Vec<u8>) {
-    (payload.codec.to_string(), payload.bytes.to_vec())
+pub(crate) fn bytes(payload: &Payload) -> (String, Vec<u8>, Option<String>) {
+    let signal = payload.signal_name().map(str::to_owned);
+    (payload.codec.to_string(), payload.bytes.to_vec(), signal)
 }

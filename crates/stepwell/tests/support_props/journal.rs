@@ -44,7 +44,7 @@ impl Journal {
         let tenant = |run: &RunKey| after.runs.get(run).map(|log| log.run.tenant.clone());
         for (task, place) in &before.places {
             let TaskPlace::Ready(_, OrderKey(key)) = place else { continue };
-            let is_claimed = super::watch::task(after, task.0, task.1)
+            let is_claimed = super::claims_seen::task(after, task.0, task.1)
                 .is_some_and(|row| row.state() == TaskState::Running);
             if after.places.get(task) != Some(place)
                 && !is_claimed

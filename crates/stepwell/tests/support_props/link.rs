@@ -5,16 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stepwell::core::decide::CancelAnswer;
-use stepwell::core::id::{DefinitionId, Epoch, Node, RunId, RunKey, Tenant, WorkerId};
-use stepwell::core::run::{RunLog, RunStatus, TaskRow};
-use stepwell::core::workflow::Definition;
+use stepwell::core::decide::{CancelAnswer, CancelRequest, SignalAnswer};
+use stepwell::core::id::{Epoch, RunKey, WorkerId};
+use stepwell::core::run::WaitRow;
 use stepwell::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitItem, Commits, Committed, Definitions,
-    FiredTimers, HandedOver, HeartbeatAnswer, Hints, Inspection, Lead, Leadership, Outcome,
-    Payload, ReapRequest, Reaped, RunFilter, RunPage, RunView, Runs, StartRequest, Started, Starts,
-    Store, StoreDump, StoreError, StoredDefinition, TaskInputs, TenantSettings, TenantView,
-    Tenants, Timers, WorkerRegistration, Workers,
+    ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitItem, Commits, Committed, FiredTimers,
+    HandedOver, HeartbeatAnswer, Hints, InputsOf, Lead, Leadership, Outcome, ReapRequest, Reaped,
+    SignalRequest, Signals, StartRequest, Started, Starts, Store, StoreError, StoredSignal,
+    TaskInputs, Timers, WaitingRuns, WorkerRegistration, Workers,
 };
 use tokio::sync::Semaphore;
 
@@ -23,7 +21,7 @@ use super::watch::Watch;
 /// More replies than any test waits for.
 const MANY: usize = 1 << 30;
 
-type Answer<T> = Result<T, StoreError>;
+pub(super) type Answer<T> = Result<T, StoreError>;
 
 /// A connection to the watched store. Clones are the same connection.
 #[derive(Clone)]
@@ -46,7 +44,7 @@ struct Counts {
 struct Fault {
     /// Nothing goes through.
     is_cut: bool,
-    /// So many starts, claims and commits take effect, but their replies are lost (FB1).
+    /// So many starts, claims, commits and signals take effect, but their replies are lost (FB1).
     n_replies_lost: u32,
     /// Nothing is handed over; everything waits to be claimed.
     refuses_offers: bool,
@@ -126,7 +124,7 @@ impl Link {
         self.claims_flow.add_permits(1);
     }
 
-    fn reach(&self, operation: &'static str) -> Answer<&stepwell::MemoryStore> {
+    pub(super) fn reach(&self, operation: &'static str) -> Answer<&stepwell::MemoryStore> {
         if self.fault.lock().expect("no holder of the lock panics").is_cut {
             return Err(StoreError::Unavailable { operation, why: "cut off".into() });
         }
@@ -169,7 +167,7 @@ impl Link {
         self.claims_flow.acquire().await.expect("it is never closed").forget();
     }
 
-    fn changed<T>(&self, answer: T) -> T {
+    pub(super) fn changed<T>(&self, answer: T) -> T {
         self.watch.changed();
         answer
     }
@@ -212,10 +210,10 @@ impl Claims for Link {
         if is_empty { Ok(answer) } else { self.reply("claim", answer) }
     }
 
-    async fn inputs(&self, claims: &[ClaimRef]) -> Answer<Vec<TaskInputs>> {
-        let inputs = self.reach("inputs")?.inputs(claims).await?;
-        for (claim, inputs) in claims.iter().zip(&inputs) {
-            self.watch.handed_inputs(*claim, &inputs.parents);
+    async fn inputs(&self, tasks: &[InputsOf]) -> Answer<Vec<TaskInputs>> {
+        let inputs = self.reach("inputs")?.inputs(tasks).await?;
+        for (task, inputs) in tasks.iter().zip(&inputs) {
+            self.watch.handed_inputs(*task, inputs);
         }
         Ok(inputs)
     }
@@ -236,10 +234,37 @@ impl Commits for Link {
         self.reply("commit", committed)
     }
 
-    async fn cancel(&self, run: RunKey) -> Answer<Option<CancelAnswer>> {
-        let answer = self.reach("cancel")?.cancel(run).await?;
-        self.watch.cancelled(run, answer);
+    async fn cancel(&self, run: RunKey, request: CancelRequest) -> Answer<Option<CancelAnswer>> {
+        let force = request.force;
+        let answer = self.reach("cancel")?.cancel(run, request).await?;
+        self.watch.cancelled(run, force, answer);
         Ok(answer)
+    }
+}
+
+#[async_trait]
+impl Signals for Link {
+    async fn signal(&self, requests: Vec<SignalRequest>) -> Answer<Vec<Option<SignalAnswer>>> {
+        let answers = self.reach("signal")?.signal(requests.clone()).await?;
+        self.watch.signalled(&requests, &answers);
+        self.reply("signal", answers)
+    }
+
+    async fn signals(&self, run: RunKey) -> Answer<Vec<StoredSignal>> {
+        self.reach("signals")?.signals(run).await
+    }
+
+    async fn waits(&self, run: RunKey) -> Answer<Vec<WaitRow>> {
+        self.reach("waits")?.waits(run).await
+    }
+
+    async fn waiting_runs(
+        &self,
+        asked: &WaitingRuns,
+        after: Option<RunKey>,
+        rows_max: usize,
+    ) -> Answer<Vec<RunKey>> {
+        self.reach("waiting runs")?.waiting_runs(asked, after, rows_max).await
     }
 }
 
@@ -289,82 +314,5 @@ impl Leadership for Link {
 
     async fn resign(&self, epoch: Epoch) -> Answer<()> {
         self.reach("resign")?.resign(epoch).await
-    }
-}
-
-#[async_trait]
-impl Definitions for Link {
-    async fn register(&self, definition: &Definition) -> Answer<Arc<StoredDefinition>> {
-        self.reach("register")?.register(definition).await
-    }
-
-    async fn definition(&self, id: DefinitionId) -> Answer<Option<Arc<StoredDefinition>>> {
-        self.reach("definition")?.definition(id).await
-    }
-
-    async fn latest(&self, workflow: &str) -> Answer<Option<Arc<StoredDefinition>>> {
-        self.reach("latest")?.latest(workflow).await
-    }
-}
-
-#[async_trait]
-impl Runs for Link {
-    async fn find(&self, tenant: &Tenant, id: &RunId) -> Answer<Option<RunView>> {
-        self.reach("find")?.find(tenant, id).await
-    }
-
-    async fn run(&self, run: RunKey) -> Answer<Option<RunView>> {
-        self.reach("run")?.run(run).await
-    }
-
-    async fn tasks(&self, run: RunKey) -> Answer<Vec<TaskRow>> {
-        self.reach("tasks")?.tasks(run).await
-    }
-
-    async fn output(&self, run: RunKey, node: Node) -> Answer<Option<Payload>> {
-        self.reach("output")?.output(run, node).await
-    }
-
-    async fn outputs(&self, run: RunKey) -> Answer<Vec<(Node, Payload)>> {
-        self.reach("outputs")?.outputs(run).await
-    }
-
-    async fn log(&self, run: RunKey) -> Answer<Option<RunLog>> {
-        self.reach("log")?.log(run).await
-    }
-
-    async fn ended(&self, runs: &[RunKey]) -> Answer<Vec<(RunKey, RunStatus)>> {
-        self.reach("ended")?.ended(runs).await
-    }
-
-    async fn list(
-        &self,
-        filter: &RunFilter,
-        before: Option<RunKey>,
-        rows_max: usize,
-    ) -> Answer<RunPage> {
-        self.reach("list")?.list(filter, before, rows_max).await
-    }
-}
-
-#[async_trait]
-impl Tenants for Link {
-    async fn set_tenant(&self, tenant: &Tenant, settings: TenantSettings) -> Answer<()> {
-        self.reach("set tenant")?.set_tenant(tenant, settings).await.map(|()| self.changed(()))
-    }
-
-    async fn set_default_tenant(&self, settings: TenantSettings) -> Answer<()> {
-        self.reach("set tenants")?.set_default_tenant(settings).await.map(|()| self.changed(()))
-    }
-
-    async fn tenant(&self, tenant: &Tenant) -> Answer<Option<TenantView>> {
-        self.reach("tenant")?.tenant(tenant).await
-    }
-}
-
-#[async_trait]
-impl Inspection for Link {
-    async fn dump(&self) -> Answer<StoreDump> {
-        self.reach("dump")?.dump().await
     }
 }

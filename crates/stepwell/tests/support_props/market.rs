@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use stepwell::core::decide::RunSeed;
+use stepwell::core::decide::{CancelRequest, RunSeed};
 use stepwell::core::id::{DefinitionId, Queue, RunId, RunKey, Tenant, WorkerId};
 use stepwell::core::workflow::{
     Definition, Draft, DraftStep, NodeKind, ParentRef, Placement, StepPolicy, workflow_hash,
@@ -134,7 +134,7 @@ impl Market {
             self.n_runs += 1;
             let (key, id) = (RunKey(self.n_runs as u128), format!("run-{}", self.n_runs));
             let id = RunId::new(id).expect("a usable name");
-            let seed = RunSeed { key, tenant: tenant.clone(), id, definition };
+            let seed = RunSeed { key, tenant: tenant.clone(), id, definition, deadline: None };
             let input = Payload::empty();
             requests.push(StartRequest { seed, input, input_digest: [0; 32] });
             self.runs.entry(tenant.clone()).or_default().push(key);
@@ -196,7 +196,7 @@ impl Market {
     pub(crate) fn cancel(&self, tenant: &Tenant, nth_youngest: usize) {
         let runs = self.runs.get(tenant).map_or(&[] as &[RunKey], Vec::as_slice);
         if let Some(run) = runs.iter().rev().nth(nth_youngest) {
-            at_once(self.link.cancel(*run)).expect("cancel");
+            at_once(self.link.cancel(*run, CancelRequest::by("a test"))).expect("cancel");
         }
     }
 

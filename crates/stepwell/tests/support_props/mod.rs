@@ -2,12 +2,16 @@
 //! and a naive model of what must become of them.
 #![allow(dead_code, reason = "every file of property tests uses a part of it")]
 
+pub(crate) mod claims_seen;
 pub(crate) mod fleet;
 pub(crate) mod journal;
 pub(crate) mod link;
+pub(crate) mod link_reads;
 pub(crate) mod market;
 pub(crate) mod model;
+pub(crate) mod moves;
 pub(crate) mod plan;
+pub(crate) mod post;
 pub(crate) mod shares;
 pub(crate) mod steps;
 pub(crate) mod storm;

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stepwell::core::id::{Node, RunKey};
-use stepwell::core::run::{AttemptRow, AttemptState, RunLog, RunStatus, TaskRow, TaskState};
+use stepwell::core::run::{
+    AttemptRow, AttemptState, EventKind, RunLog, RunStatus, TaskRow, TaskState, read_log,
+};
 use stepwell::core::workflow::NodeKind;
-use stepwell::ports::{Runs, StoreDump};
+use stepwell::ports::{Payload, Runs, Signals, StoreDump};
 
 use super::at_once;
 use super::plan::{Fate, NodePlan, Plan, node, output_of};
@@ -20,6 +22,8 @@ pub(crate) struct Story<'a> {
     pub(crate) log: &'a RunLog,
     pub(crate) tasks: BTreeMap<Node, &'a TaskRow>,
     pub(crate) outputs: BTreeMap<Node, u64>,
+    /// What signals brought, by number, and who got it.
+    pub(crate) signals: BTreeMap<u64, (Option<Node>, u64)>,
     pub(crate) executions: Vec<Execution>,
     /// Whether no worker died and nothing was handed back.
     pub(crate) is_calm: bool,
@@ -34,14 +38,20 @@ impl<'a> Story<'a> {
         crash_limit: Option<u32>,
     ) -> Self {
         let mut outputs = at_once(watch.store.outputs(key)).expect("read outputs");
-        outputs.retain(|(node, output)| *node != Node::ON_FAILURE && !output.codec.is_empty());
-        let read = |bytes: &[u8]| serde_json::from_slice(bytes).expect("steps give numbers");
+        let is_number = |output: &Payload| !output.codec.is_empty() && !output.is_timed_out();
+        outputs.retain(|(node, output)| *node != Node::ON_FAILURE && is_number(output));
+        let read = |bytes: &[u8]| serde_json::from_slice(bytes).expect("all is in numbers");
+        let signals = at_once(watch.store.signals(key)).expect("read signals");
         Self {
             plan,
             run,
             log: &dump.runs[&key],
             tasks: dump.tasks[&key].iter().map(|task| (task.node, task)).collect(),
             outputs: outputs.into_iter().map(|(node, o)| (node, read(&o.bytes))).collect(),
+            signals: signals
+                .into_iter()
+                .map(|s| (s.row.number, (s.row.consumed_by, read(&s.payload.bytes))))
+                .collect(),
             executions,
             is_calm: crash_limit.is_none(),
             crash_limit: crash_limit.unwrap_or(u32::MAX),
@@ -59,8 +69,15 @@ impl<'a> Story<'a> {
             }
             findings.extend(self.attempts_wrong(ix, plan));
             findings.extend(self.executions_wrong(node(ix), &plan.parents));
-            let output = (expected == TaskState::Completed && plan.kind == NodeKind::Step)
-                .then(|| output_of(self.run, node(ix), self.tasks[&node(ix)].attempt));
+            findings.extend(self.heard_wrong(node(ix)));
+            let output = match plan.kind {
+                _ if expected != TaskState::Completed => None,
+                NodeKind::Step => {
+                    Some(output_of(self.run, node(ix), self.tasks[&node(ix)].attempt))
+                }
+                NodeKind::Wait => self.received(node(ix)),
+                _ => None,
+            };
             if self.outputs.get(&node(ix)).copied() != output {
                 findings.push(format!("s{ix} gave {:?}, not {output:?}", self.outputs));
             }
@@ -74,6 +91,23 @@ impl<'a> Story<'a> {
         self.tasks.get(&node).map(|task| task.state())
     }
 
+    /// Whether the run's deadline passed before its end was decided.
+    fn is_late(&self) -> bool {
+        self.log.events.iter().any(|event| event.kind == EventKind::DeadlinePassed)
+    }
+
+    fn is_forced(&self) -> bool {
+        let is_force =
+            |kind: &EventKind| matches!(kind, EventKind::RunCancelled { forced, .. } if *forced);
+        self.log.events.iter().any(|event| is_force(&event.kind))
+    }
+
+    /// What the one signal brought that a wait node got.
+    fn received(&self, node: Node) -> Option<u64> {
+        let mut given = self.signals.values().filter(|(receiver, _)| *receiver == Some(node));
+        given.next().map(|(_, value)| *value)
+    }
+
     fn attempts(&self, node: Node) -> impl Iterator<Item = &AttemptRow> {
         self.log.attempts.iter().filter(move |attempt| attempt.node == node)
     }
@@ -83,7 +117,8 @@ impl<'a> Story<'a> {
     fn expected(&self, ix: usize, plan: &NodePlan, states: &[TaskState]) -> TaskState {
         let actual = self.state(node(ix));
         let has_failed = self.tasks.values().any(|task| task.state() == TaskState::Failed);
-        let is_cut_short = self.log.run.cancelled || (self.plan.fail_fast && has_failed);
+        let is_cut_short =
+            self.log.run.cancelled || self.is_late() || (self.plan.fail_fast && has_failed);
         if is_cut_short && actual == Some(TaskState::Cancelled) {
             return TaskState::Cancelled;
         }
@@ -126,6 +161,7 @@ impl<'a> Story<'a> {
             match plan.fate(attempt) {
                 Fate::Completes => return TaskState::Completed,
                 Fate::FailsForGood => return TaskState::Failed,
+                Fate::Waits => {}
                 Fate::Fails | Fate::Panics | Fate::Hangs => failures += 1,
             }
             if failures > plan.retry.retries_max {
@@ -145,7 +181,10 @@ impl<'a> Story<'a> {
             let is_planned = match row.state {
                 AttemptState::Completed => fate == Fate::Completes,
                 AttemptState::TimedOut => fate == Fate::Hangs,
-                AttemptState::Failed => !matches!(fate, Fate::Completes | Fate::Hangs),
+                AttemptState::Suspended => fate == Fate::Waits,
+                AttemptState::Failed => {
+                    !matches!(fate, Fate::Completes | Fate::Hangs | Fate::Waits)
+                }
                 AttemptState::Lost | AttemptState::Released => !self.is_calm,
                 _ => true,
             };
@@ -190,9 +229,34 @@ impl<'a> Story<'a> {
         findings
     }
 
+    /// L7, L8: every attempt is told what ended the last wait before it, by the log.
+    fn heard_wrong(&self, node: Node) -> Vec<String> {
+        let (mut told, mut last) = (BTreeMap::new(), None);
+        for event in read_log(self.log).into_iter().filter(|event| event.node == Some(node)) {
+            match event.kind {
+                EventKind::Waiting { .. } => last = None,
+                EventKind::Signalled { number, .. } => {
+                    last = self.signals.get(&number).map(|(_, value)| Seen::Output(*value));
+                }
+                EventKind::TimedOut { .. } => last = Some(Seen::TimedOut),
+                EventKind::Started { .. } => drop(told.insert(event.attempt, last)),
+                _ => {}
+            }
+        }
+        let executions = self.executions.iter().filter(|execution| execution.node == node);
+        let is_wrong = |execution: &&Execution| {
+            told.get(&execution.attempt).is_some_and(|told| *told != execution.heard)
+        };
+        let in_words = |execution: &Execution| format!("{execution:?}, its log tells {told:?}");
+        executions.filter(is_wrong).map(in_words).collect()
+    }
+
     fn left_by(&self, ix: usize) -> Seen {
         match (self.state(node(ix)), self.outputs.get(&node(ix))) {
             (Some(TaskState::Completed), Some(output)) => Seen::Output(*output),
+            (Some(TaskState::Completed), None) if self.plan.nodes[ix].kind == NodeKind::Wait => {
+                Seen::TimedOut
+            }
             (Some(TaskState::Completed), None) => Seen::Slept,
             _ => Seen::Nothing,
         }
@@ -205,7 +269,7 @@ impl<'a> Story<'a> {
             .plan
             .output
             .is_some_and(|(ix, required)| required && states[ix] == TaskState::Skipped);
-        let expected = if states.contains(&TaskState::Failed) || lacks_output {
+        let expected = if states.contains(&TaskState::Failed) || lacks_output || self.is_late() {
             RunStatus::Failed
         } else if self.log.run.cancelled {
             RunStatus::Cancelled
@@ -217,7 +281,8 @@ impl<'a> Story<'a> {
         }
         let handler = self.state(Node::ON_FAILURE);
         let is_right = match handler {
-            None => !(self.plan.on_failure && expected == RunStatus::Failed),
+            None => self.is_forced() || !(self.plan.on_failure && expected == RunStatus::Failed),
+            Some(TaskState::Cancelled) => self.is_forced(),
             Some(TaskState::Completed) => self.plan.on_failure && expected == RunStatus::Failed,
             Some(TaskState::Failed) => self.tasks[&Node::ON_FAILURE].losses >= self.crash_limit,
             Some(_) => false,

@@ -38,6 +38,9 @@ pub(crate) enum Seen {
     Nothing,
     /// It completed without an output of its own.
     Slept,
+    /// Its wait timed out.
+    TimedOut,
+    /// What it gave, or what a signal brought.
     Output(u64),
 }
 
@@ -48,6 +51,8 @@ pub(crate) struct Execution {
     pub(crate) node: Node,
     pub(crate) attempt: u32,
     pub(crate) seen: Vec<Seen>,
+    /// What ended its last wait.
+    pub(crate) heard: Option<Seen>,
 }
 
 /// All executions, in order. Clones share one ledger.
@@ -91,7 +96,7 @@ pub(crate) fn register(builder: &mut EngineBuilder<Seat>, name: &str, plan: &Pla
 
 fn note(ctx: &Ctx<u64, Seat>, node: Node, seen: Vec<Seen>) {
     let (run, attempt) = (*ctx.input(), ctx.attempt());
-    ctx.state().ledger.note(Execution { run, node, attempt, seen });
+    ctx.state().ledger.note(Execution { run, node, attempt, seen, heard: None });
 }
 
 #[derive(Clone, Copy)]
@@ -109,6 +114,7 @@ fn add(w: &mut Definer<u64, Seat>, ix: usize, node: &NodePlan, handles: &[Handle
         .collect();
     match node.kind {
         NodeKind::Gone => unreachable!("a program declares what it has"),
+        NodeKind::Wait => unreachable!("plans for engines have no waits"),
         NodeKind::Step => Handle::Step(add_step(w, ix, node, any)),
         NodeKind::Sleep => Handle::Sleep(w.sleep(&name, node.span).after(any)),
         NodeKind::ConditionalSleep => {
@@ -161,7 +167,7 @@ fn step<P: Parents>(
     ix: usize,
     node: &NodePlan,
     parents: P,
-    read: impl Fn(P::Args) -> Vec<Seen> + Send + Sync + 'static,
+    read: impl Fn(P::Args) -> Vec<Seen> + Clone + Send + Sync + 'static,
 ) -> StepRef<u64, Maybe> {
     let (is_skipped, plan) = (node.is_skipped, Arc::new(node.clone()));
     let step = w.step(&step_name(ix)).after(parents).retry(node.retry).timeout(TIMEOUT);
@@ -195,6 +201,7 @@ fn end(ctx: &Ctx<u64, Seat>, ix: usize, plan: &NodePlan) -> Result<u64> {
         // As a panic, without the words on the screen.
         Fate::Panics => std::panic::resume_unwind(Box::new("planned")),
         Fate::Fails | Fate::Hangs => Err(StepError::new("planned")),
+        Fate::Waits => unreachable!("plans for engines have no waits"),
     }
 }
 

@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proptest::collection::vec;
-use proptest::prelude::*;
-use stepwell::core::decide::RunSeed;
+use stepwell::core::decide::{CancelRequest, NewSignal, RunSeed};
 use stepwell::core::failure::{Failure, FailureKind, RetryAdvice};
 use stepwell::core::id::{Epoch, Node, Queue, RunId, RunKey, Tenant, WorkerId};
-use stepwell::core::run::TaskState;
+use stepwell::core::run::{Attributes, TaskState};
 use stepwell::core::workflow::NodeKind;
 use stepwell::ports::{
     ClaimAnswer, ClaimRequest, ClaimedTask, Claims, Clock, CommitItem, Commits, Definitions, Lead,
-    Leadership, Outcome, ParentInput, Payload, ReapRequest, StartAnswer, StartRequest, Starts,
-    StoredDefinition, Timers, WorkerRegistration, Workers,
+    Leadership, Outcome, ParentInput, Payload, ReapRequest, SignalRequest, SignalTarget, Signals,
+    StartAnswer, StartRequest, Starts, StoredDefinition, Timers, WorkerRegistration, Workers,
 };
 use stepwell::testing::ManualClock;
 
@@ -22,69 +20,16 @@ use super::at_once;
 use super::fleet::LEASE;
 use super::link::Link;
 use super::model::Story;
-use super::plan::{Fate, NodePlan, Plan, output_of};
+use super::moves::{Letter, Move};
+use super::plan::{Fate, NodePlan, Plan, SIGNALS, attribute, output_of};
 use super::steps::{Execution, Ledger, Seen};
 use super::watch::Watch;
 
 const CRASH_LIMIT: u32 = 3;
-const N_SEATS: usize = 3;
+pub(super) const N_SEATS: usize = 3;
 
-/// What somebody does next. Numbers pick among what there is.
-#[derive(Clone, Debug)]
-pub(crate) enum Move {
-    Claim {
-        seat: usize,
-        tasks_max: usize,
-    },
-    /// Commits some of what a worker holds, or held once, in one batch.
-    Commit {
-        seat: usize,
-        picks: Vec<usize>,
-    },
-    Release {
-        seat: usize,
-        pick: usize,
-    },
-    /// Commits something again that was committed before (FB1).
-    Repeat {
-        pick: usize,
-    },
-    Beat {
-        seat: usize,
-    },
-    /// The worker's process dies and another takes its seat.
-    Die {
-        seat: usize,
-    },
-    Pass {
-        millis: u64,
-    },
-    Fire {
-        timers_max: usize,
-    },
-    Reap,
-    Cancel {
-        run: usize,
-    },
-}
-
-pub(crate) fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let seat = || 0..N_SEATS;
-    let pick = || 0..1_000_usize;
-    let one = prop_oneof![
-        8 => (seat(), 1..=8_usize).prop_map(|(seat, tasks_max)| Move::Claim { seat, tasks_max }),
-        8 => (seat(), vec(pick(), 1..=5)).prop_map(|(seat, picks)| Move::Commit { seat, picks }),
-        1 => (seat(), pick()).prop_map(|(seat, pick)| Move::Release { seat, pick }),
-        2 => pick().prop_map(|pick| Move::Repeat { pick }),
-        1 => seat().prop_map(|seat| Move::Beat { seat }),
-        1 => seat().prop_map(|seat| Move::Die { seat }),
-        2 => prop_oneof![0..5_000_u64, 20_000..40_000_u64].prop_map(|millis| Move::Pass { millis }),
-        2 => (1..=4_usize).prop_map(|timers_max| Move::Fire { timers_max }),
-        1 => Just(Move::Reap),
-        1 => (0..30_usize).prop_map(|run| Move::Cancel { run }),
-    ];
-    vec(one, 0..120)
-}
+/// What signals bring are numbers from here on.
+const SIGNALLED: u64 = 1 << 50;
 
 /// Workers and the runs they are at, without any engine.
 pub(crate) struct Storm<'a> {
@@ -99,6 +44,7 @@ pub(crate) struct Storm<'a> {
     committed: Vec<CommitItem>,
     n_hired: usize,
     n_claims: u64,
+    n_sent: u64,
 }
 
 struct Worker {
@@ -107,7 +53,8 @@ struct Worker {
 }
 
 impl<'a> Storm<'a> {
-    pub(crate) fn new(plans: &'a [Arc<Plan>], runs: &[usize]) -> Self {
+    /// Runs of these plans, some with a deadline.
+    pub(crate) fn new(plans: &'a [Arc<Plan>], runs: &[(usize, Option<Duration>)]) -> Self {
         let clock = ManualClock::new();
         let watch = Watch::strict(&clock);
         let link = Link::new(&watch);
@@ -128,12 +75,15 @@ impl<'a> Storm<'a> {
             committed: Vec::new(),
             n_hired: 0,
             n_claims: 0,
+            n_sent: 0,
         };
         for seat in 0..N_SEATS {
             let worker = storm.hire(seat);
             storm.seats.push(worker);
         }
-        runs.iter().enumerate().for_each(|(run, plan)| storm.start(run, *plan));
+        for (run, (plan, deadline)) in runs.iter().enumerate() {
+            storm.start(run, *plan, *deadline);
+        }
         storm
     }
 
@@ -156,12 +106,13 @@ impl<'a> Storm<'a> {
         at_once(self.link.register_worker(registration)).expect("register a worker");
     }
 
-    fn start(&mut self, run: usize, plan: usize) {
+    fn start(&mut self, run: usize, plan: usize, deadline: Option<Duration>) {
         let seed = RunSeed {
             key: RunKey(run as u128 + 1),
-            tenant: Tenant::new(format!("tenant-{}", run % 2)).expect("a usable name"),
-            id: RunId::new(format!("run-{run}")).expect("a usable name"),
+            tenant: tenant(run),
+            id: run_id(run),
             definition: self.flows[plan].id,
+            deadline,
         };
         self.runs.push((seed.key, plan));
         let request = StartRequest { seed, input: number(run as u64), input_digest: [0; 32] };
@@ -185,12 +136,53 @@ impl<'a> Storm<'a> {
             Move::Pass { millis } => self.clock.advance(Duration::from_millis(*millis)),
             Move::Fire { timers_max } => self.fire(*timers_max),
             Move::Reap => self.reap(),
-            Move::Cancel { run } => {
+            Move::Cancel { run, force } => {
                 if let Some((key, _)) = self.runs.get(*run) {
-                    at_once(self.link.cancel(*key)).expect("cancel");
+                    let request = CancelRequest { force: *force, ..CancelRequest::by("a test") };
+                    at_once(self.link.cancel(*key, request)).expect("cancel");
                 }
             }
+            Move::Signal { letters } => {
+                let requests = letters.iter().map(|letter| self.write(*letter)).collect();
+                at_once(self.link.signal(requests)).expect("send signals");
+            }
         }
+    }
+
+    /// A signal whose payload is a number that no output has. One run in four is none.
+    fn write(&mut self, letter: Letter) -> SignalRequest {
+        self.n_sent += 1;
+        let Letter { run, name, has_attribute, key, only_if_awaited, by_id } = letter;
+        let to = if by_id {
+            SignalTarget::Id(tenant(run), run_id(run))
+        } else {
+            SignalTarget::Key(RunKey(run as u128 + 1))
+        };
+        let key = key.map_or_else(|| format!("own-{}", self.n_sent), |key| format!("key-{key}"));
+        let attributes: Attributes = has_attribute.then(attribute).into_iter().collect();
+        let payload = number(SIGNALLED + self.n_sent);
+        let mut digest = [0; 32];
+        digest[..8].copy_from_slice(&self.n_sent.to_le_bytes());
+        let name = SIGNALS[name].to_owned();
+        let signal = NewSignal { name, key, attributes, digest, only_if_awaited };
+        SignalRequest { to, signal, payload }
+    }
+
+    /// Sends what the oldest wait of every run is for.
+    fn answer_all(&mut self) {
+        let mut letters = Vec::new();
+        for (run, (key, _)) in self.runs.iter().enumerate() {
+            let waits = at_once(self.link.waits(*key)).expect("read waits");
+            letters.extend(waits.first().map(|wait| Letter {
+                run,
+                name: SIGNALS.iter().position(|name| wait.signals[0] == *name).expect("known"),
+                has_attribute: true,
+                key: None,
+                only_if_awaited: false,
+                by_id: false,
+            }));
+        }
+        self.make(&Move::Signal { letters });
     }
 
     /// Everybody works and nobody dies until all runs have ended.
@@ -203,10 +195,13 @@ impl<'a> Storm<'a> {
                 self.commit(seat, &picks);
             }
             self.fire(100);
+            self.answer_all();
             self.reap();
             if self.watch.store.n_open_runs() == 0 {
                 // What has ended stays as it is (S8).
-                (0..self.runs.len()).for_each(|run| self.make(&Move::Cancel { run }));
+                for run in 0..self.runs.len() {
+                    self.make(&Move::Cancel { run, force: run.is_multiple_of(2) });
+                }
                 return;
             }
             let next_due = self.watch.store.next_due();
@@ -245,14 +240,15 @@ impl<'a> Storm<'a> {
 
     /// Writes down what a step is executed with, if it is a step that its condition lets run.
     fn execute(&self, task: &ClaimedTask) {
-        let inputs = at_once(self.link.inputs(&[task.claim])).expect("read inputs").remove(0);
+        let inputs = at_once(self.link.inputs(&[task.inputs_of()])).expect("read inputs").remove(0);
         let is_skipped = |plan: &NodePlan| plan.is_skipped || plan.kind != NodeKind::Step;
         if self.plan_of(task).is_some_and(is_skipped) {
             return;
         }
         let seen = inputs.parents.iter().map(seen).collect();
+        let heard = inputs.resumed.as_ref().map(read);
         let (run, node, attempt) = (self.run_of(task), task.claim.node, task.attempt);
-        self.ledger.note(Execution { run, node, attempt, seen });
+        self.ledger.note(Execution { run, node, attempt, seen, heard });
     }
 
     /// The run's number; its key is one more.
@@ -278,9 +274,12 @@ impl<'a> Storm<'a> {
             chance: 0,
             failures: task.failures,
         };
+        let wait_for = plan.awaits.clone();
         match plan.fate(task.attempt) {
             _ if plan.is_skipped => Outcome::Skipped,
             _ if plan.kind == NodeKind::ConditionalSleep => Outcome::Slept,
+            _ if plan.kind == NodeKind::Wait => Outcome::Waits { wait_for, notes },
+            Fate::Waits => Outcome::Waits { wait_for, notes },
             Fate::Completes => {
                 let output = output_of(self.run_of(task), task.claim.node, task.attempt);
                 Outcome::Completed { output: number(output), notes }
@@ -344,15 +343,28 @@ impl<'a> Storm<'a> {
 }
 
 fn number(value: u64) -> Payload {
-    Payload { codec: "json".into(), bytes: value.to_string().into_bytes().into() }
+    Payload::new("json".into(), value.to_string().into_bytes())
 }
 
 fn seen(parent: &ParentInput) -> Seen {
     match (parent.state, &parent.output) {
-        (TaskState::Completed, Some(output)) if *output == Payload::empty() => Seen::Slept,
-        (TaskState::Completed, Some(output)) => {
-            Seen::Output(serde_json::from_slice(&output.bytes).expect("steps give numbers"))
-        }
+        (TaskState::Completed, Some(output)) => read(output),
         _ => Seen::Nothing,
     }
+}
+
+fn read(payload: &Payload) -> Seen {
+    match payload {
+        empty if *empty == Payload::empty() => Seen::Slept,
+        over if over.is_timed_out() => Seen::TimedOut,
+        given => Seen::Output(serde_json::from_slice(&given.bytes).expect("all is in numbers")),
+    }
+}
+
+fn tenant(run: usize) -> Tenant {
+    Tenant::new(format!("tenant-{}", run % 2)).expect("a usable name")
+}
+
+fn run_id(run: usize) -> RunId {
+    RunId::new(format!("run-{run}")).expect("a usable name")
 }

@@ -4,27 +4,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use stepwell::MemoryStore;
-use stepwell::core::decide::{CancelAnswer, is_suspect};
-use stepwell::core::failure::{Failure, FailureKind, RetryAdvice};
+use stepwell::core::decide::{CancelAnswer, SignalAnswer, may_start};
 use stepwell::core::id::{Node, RunKey, WorkerId};
-use stepwell::core::run::{AttemptState, Phase, RunStatus, TaskRow, TaskState};
+use stepwell::core::run::{RunStatus, TaskState};
 use stepwell::ports::{
-    ClaimRef, ClaimRequest, ClaimedTask, CommitAnswer, CommitItem, Commits, Definitions,
-    HeartbeatAnswer, Inspection, Outcome, ParentInput, Payload, Runs, StoreDump, TaskPlace,
-    WorkerRegistration,
+    ClaimRef, ClaimRequest, ClaimedTask, Clock, CommitAnswer, CommitItem, Commits, Definitions,
+    HeartbeatAnswer, InputsOf, Inspection, Outcome, ParentInput, Payload, Runs, SignalRequest,
+    StoreDump, TaskInputs, TaskPlace, WorkerRegistration,
 };
 use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::invariants::{DefinitionsById, regressions, violations};
 
 use super::at_once;
+use super::claims_seen::{
+    is_charged, is_held, is_same, may_take, spent_claim, suspects, task, was_committed,
+};
 use super::journal::Journal;
+use super::post::Post;
 
 /// A spent claim is tried again after every so many changes.
-const CHANGES_PER_REPLAY: usize = 4;
+pub(super) const CHANGES_PER_REPLAY: usize = 4;
 
 /// A memory store that fleets share and that notes what they do to it.
 pub(crate) struct Watch {
     pub(crate) store: MemoryStore,
+    clock: ManualClock,
     /// Whether every change is checked. Checks look at all rows, so stores of very many rows only
     /// have their claims noted.
     is_strict: bool,
@@ -32,14 +36,15 @@ pub(crate) struct Watch {
 }
 
 #[derive(Default)]
-struct Notes {
-    last: StoreDump,
+pub(super) struct Notes {
+    pub(super) last: StoreDump,
     definitions: DefinitionsById,
     accepted: BTreeMap<(RunKey, Node), Payload>,
-    claims: BTreeSet<ClaimRef>,
-    served: BTreeMap<WorkerId, WorkerRegistration>,
+    post: Post,
+    pub(super) claims: BTreeSet<ClaimRef>,
+    pub(super) served: BTreeMap<WorkerId, WorkerRegistration>,
     journal: Journal,
-    n_changes: usize,
+    pub(super) n_changes: usize,
 }
 
 impl Watch {
@@ -53,7 +58,7 @@ impl Watch {
 
     fn new(clock: &ManualClock, is_strict: bool) -> Arc<Self> {
         let store = MemoryStore::with_clock(Arc::new(clock.clone()));
-        Arc::new(Self { store, is_strict, notes: Mutex::default() })
+        Arc::new(Self { store, clock: clock.clone(), is_strict, notes: Mutex::default() })
     }
 
     /// Everything the store holds.
@@ -108,9 +113,10 @@ impl Watch {
             let outputs = at_once(self.store.outputs(*run)).expect("read outputs");
             stored.extend(outputs.into_iter().map(|(node, output)| ((*run, node), output)));
         }
-        // A sleep completes without anybody's output.
-        stored.retain(|key, output: &mut Payload| {
-            !output.codec.is_empty() || notes.accepted.contains_key(key)
+        // A sleep completes without anybody's output, and a wait with what was sent.
+        stored.retain(|(run, node), output: &mut Payload| {
+            notes.accepted.contains_key(&(*run, *node))
+                || *output != notes.post.received(dump, *run, *node).unwrap_or_else(Payload::empty)
         });
         if stored == notes.accepted {
             return Vec::new();
@@ -176,6 +182,11 @@ impl Watch {
             if self.is_strict && !may_take(&notes, &request.worker, task) {
                 findings.push(format!("{:?} was not for {}", task.claim, request.worker));
             }
+            let run = notes.last.runs.get(&task.claim.run).map(|log| &log.run);
+            let deadline = run.and_then(|run| run.deadline);
+            if task.claim.node != Node::ON_FAILURE && !may_start(deadline, self.clock.now()) {
+                findings.push(format!("{:?} starts after the deadline", task.claim));
+            }
         }
         let Notes { journal, last, .. } = &mut *notes;
         journal.note_claims(last, tasks);
@@ -186,28 +197,44 @@ impl Watch {
         assert!(n_suspects <= 1, "R14: {} holds {n_suspects} suspects", request.worker);
     }
 
-    /// S3, S7: a task is executed with what its parents left, byte by byte.
-    pub(crate) fn handed_inputs(&self, claim: ClaimRef, parents: &[ParentInput]) {
+    /// S3, S7: a task is executed with what its parents left, byte by byte, and with what ended its
+    /// last wait.
+    pub(crate) fn handed_inputs(&self, task: InputsOf, inputs: &TaskInputs) {
         if !self.is_strict {
             return;
         }
-        let notes = self.notes();
+        let (notes, claim) = (self.notes(), task.claim);
         let of_claim = |parent: &ParentInput| notes.accepted.get(&(claim.run, parent.node));
+        let received = |node: Node| notes.post.received(&notes.last, claim.run, node);
         let is_right = |parent: &ParentInput| match (parent.state, &parent.output) {
             (TaskState::Completed, Some(output)) => match of_claim(parent) {
                 Some(accepted) => accepted == output,
-                None => *output == Payload::empty(),
+                None => *output == received(parent.node).unwrap_or_else(Payload::empty),
             },
             (TaskState::Skipped, None) => of_claim(parent).is_none(),
             _ => false,
         };
-        let wrong: Vec<String> = parents
-            .iter()
-            .filter(|parent| !is_right(parent))
-            .map(|parent| format!("{claim:?} is executed with {parent:?}"))
-            .collect();
+        let wrong = inputs.parents.iter().filter(|parent| !is_right(parent));
+        let mut wrong: Vec<String> =
+            wrong.map(|parent| format!("{claim:?} is executed with {parent:?}")).collect();
+        if is_held(&notes.last, claim) && inputs.resumed != received(claim.node) {
+            wrong.push(format!("{claim:?} is resumed with {:?}", inputs.resumed));
+        }
         drop(notes);
         report(&wrong);
+    }
+
+    /// L9, L10: signals were sent, and each was answered by how its run stood.
+    pub(crate) fn signalled(&self, requests: &[SignalRequest], answers: &[Option<SignalAnswer>]) {
+        if !self.is_strict {
+            return;
+        }
+        let findings = {
+            let Notes { last, post, .. } = &mut *self.notes();
+            post.sent(last, requests, answers)
+        };
+        report(&findings);
+        self.changed();
     }
 
     /// Outcomes were committed.
@@ -281,13 +308,14 @@ impl Watch {
     }
 
     /// S8, FB6: whether a run was cancelled depends on how it stood.
-    pub(crate) fn cancelled(&self, run: RunKey, answer: Option<CancelAnswer>) {
+    pub(crate) fn cancelled(&self, run: RunKey, force: bool, answer: Option<CancelAnswer>) {
         if !self.is_strict {
             return;
         }
         let status = self.notes().last.runs.get(&run).map(|log| log.run.status);
         let expected = status.map(|status| match status {
             RunStatus::Running => CancelAnswer::Cancelled,
+            RunStatus::Ending if force => CancelAnswer::ForcedToEnd(RunStatus::Failed),
             RunStatus::Ending => CancelAnswer::AlreadyEnding(RunStatus::Failed),
             status => CancelAnswer::AlreadyEnded(status),
         });
@@ -298,89 +326,4 @@ impl Watch {
 
 fn report(findings: &[String]) {
     assert!(findings.is_empty(), "the store broke its promises:\n{}", findings.join("\n"));
-}
-
-pub(crate) fn task(dump: &StoreDump, run: RunKey, node: Node) -> Option<&TaskRow> {
-    dump.tasks.get(&run)?.iter().find(|task| task.node == node)
-}
-
-fn is_held(dump: &StoreDump, claim: ClaimRef) -> bool {
-    task(dump, claim.run, claim.node).is_some_and(|task| task.is_held_by(claim.token))
-}
-
-/// Whether a claim's own outcome is what ended its attempt.
-fn was_committed(dump: &StoreDump, claim: ClaimRef) -> bool {
-    let attempts = dump.runs.get(&claim.run).into_iter().flat_map(|log| &log.attempts);
-    attempts
-        .filter(|attempt| attempt.node == claim.node && attempt.claim.token == claim.token)
-        .any(|attempt| !matches!(attempt.state, AttemptState::Lost | AttemptState::Cancelled))
-}
-
-/// FE3: the task was ready, and the worker serves its queue and its definition.
-fn may_take(notes: &Notes, worker: &WorkerId, taken: &ClaimedTask) -> bool {
-    let (run, node) = (taken.claim.run, taken.claim.node);
-    let Some(served) = notes.served.get(worker) else { return false };
-    let Some(TaskPlace::Ready(queue, _)) = notes.last.places.get(&(run, node)) else {
-        return false;
-    };
-    let row = task(&notes.last, run, node);
-    row.is_some_and(|row| matches!(row.phase, Phase::Queued { due: None, .. }))
-        && served.queues.contains(queue)
-        && served.services.contains(&taken.definition.service())
-}
-
-/// How many tasks of a worker one more loss would end.
-fn suspects(dump: &StoreDump, worker: &WorkerId, crash_limit: u32) -> usize {
-    let claims = dump.claims.get(worker).into_iter().flatten();
-    let tasks = claims.filter_map(|claim| task(dump, claim.run, claim.node));
-    tasks.filter(|task| is_suspect(task.losses, crash_limit)).count()
-}
-
-/// Whether one suspect was charged for a death, or a task that was alone; or else all that were
-/// there, as long as that ends none of them.
-fn is_charged(before: &[u32], after: &[u32], crash_limit: u32) -> bool {
-    let charged: Vec<u32> =
-        before.iter().zip(after).filter(|(b, a)| *b + 1 == **a).map(|(b, _)| *b).collect();
-    let n_kept = before.iter().zip(after).filter(|(b, a)| b == a).count();
-    let has_suspect = before.iter().any(|losses| is_suspect(*losses, crash_limit));
-    if has_suspect || before.len() == 1 {
-        let is_right = |losses: &u32| !has_suspect || is_suspect(*losses, crash_limit);
-        return charged.len() == 1 && is_right(&charged[0]) && n_kept == before.len() - 1;
-    }
-    charged.len() == before.len()
-}
-
-/// Some claim that no longer holds its task, and something it might still say.
-fn spent_claim(notes: &Notes, dump: &StoreDump) -> Option<(ClaimRef, Outcome)> {
-    let spent = |claim: &&ClaimRef| !is_held(dump, **claim);
-    let n = notes.claims.len().max(1);
-    // A number without a common divisor with most sizes visits all claims in turn.
-    let from = (notes.n_changes * 7_919) % n;
-    let claim = notes.claims.iter().cycle().skip(from).take(n).find(spent)?;
-    let stale = || Payload { codec: "json".into(), bytes: Arc::from(*b"4711") };
-    let failure = Failure::new(FailureKind::Error, "", "late").with_retry(RetryAdvice::Never);
-    let none = BTreeMap::new;
-    let outcome = match (notes.n_changes / CHANGES_PER_REPLAY) % 5 {
-        0 | 1 => Outcome::Completed { output: stale(), notes: none() },
-        2 => Outcome::Failed { failure, notes: none(), chance: 0, failures: 0 },
-        3 => Outcome::Released,
-        _ => Outcome::Skipped,
-    };
-    Some((*claim, outcome))
-}
-
-/// Whether two snapshots show the same rows.
-fn is_same(before: &StoreDump, after: &StoreDump) -> bool {
-    let is_same_log = |(run, log): (&RunKey, &stepwell::core::run::RunLog)| {
-        after.runs.get(run).is_some_and(|later| {
-            log.run == later.run && log.attempts == later.attempts && log.events == later.events
-        })
-    };
-    before.runs.len() == after.runs.len()
-        && before.runs.iter().all(is_same_log)
-        && before.tasks == after.tasks
-        && before.places == after.places
-        && before.timers == after.timers
-        && before.claims == after.claims
-        && before.admitted == after.admitted
 }

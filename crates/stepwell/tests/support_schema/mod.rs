@@ -2,6 +2,7 @@
 //! the dialects write differently; each test puts its own in.
 
 mod cases;
+mod inbox;
 mod names;
 
 /// Columns with SQL expressions.
@@ -22,7 +23,8 @@ pub(crate) struct Table {
 
 /// Every table of a dialect but the one of applied migrations.
 pub(crate) fn tables(dialect: &str) -> impl Iterator<Item = &'static Table> {
-    cases::TABLES.iter().chain(names::NAMES).filter(move |table| table.is_in(dialect))
+    let tables = cases::TABLES.iter().chain(inbox::INBOX).chain(names::NAMES);
+    tables.filter(move |table| table.is_in(dialect))
 }
 
 /// The values that only one dialect knows, by the words that stand for them.

@@ -53,7 +53,13 @@ pub(super) async fn blocked(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Fail
     let among = driver.claim(definition, TENANT, CLAIMS, TASKS_PER_CLAIM).await?;
     let n = count_of(n_blocked);
     let among = Part::named(&format!("{n} parked, {n} throttled")).with_latency(among);
-    Ok(vec![Part::named("nothing blocked").with_latency(alone), among])
+
+    let waits = driver.register_wait("waits").await?;
+    input.progress.begin("runs that wait for a signal", n_blocked);
+    driver.fill(waits, TENANT, n_blocked, input.progress).await?;
+    let waiting = driver.claim(definition, TENANT, CLAIMS, TASKS_PER_CLAIM).await?;
+    let waiting = Part::named(&format!("and {n} waiting")).with_latency(waiting);
+    Ok(vec![Part::named("nothing blocked").with_latency(alone), among, waiting])
 }
 
 #[expect(clippy::cast_precision_loss, reason = "numbers of tasks are small")]

@@ -7,6 +7,7 @@ mod idle;
 mod large;
 mod latency;
 mod processes;
+mod signals;
 mod snapshot;
 mod throughput;
 mod timers;
@@ -31,6 +32,8 @@ pub(crate) enum Scenario {
     Wide,
     /// One run of ten steps at a time
     Latency,
+    /// Signals to 10,000 runs that wait, and to single ones
+    Signals,
     /// A tenant behind the crowd of another, and a hundred tenants at once
     Fair,
     /// How late sleeps end: 10,000 at one instant, and single ones
@@ -59,6 +62,7 @@ impl Scenario {
         Self::Fan,
         Self::Wide,
         Self::Latency,
+        Self::Signals,
         Self::Fair,
         Self::Timers,
         Self::Idle,
@@ -72,6 +76,7 @@ impl Scenario {
             Self::Fan => "fan",
             Self::Wide => "wide",
             Self::Latency => "latency",
+            Self::Signals => "signals",
             Self::Fair => "fair",
             Self::Timers => "timers",
             Self::Idle => "idle",
@@ -115,6 +120,7 @@ impl Scenario {
             Self::Fan => fan::fan(input).await,
             Self::Wide => fan::wide(input).await,
             Self::Latency => latency::measure(input).await,
+            Self::Signals => signals::measure(input).await,
             Self::Fair => fair::measure(input).await,
             Self::Timers => timers::measure(input).await,
             Self::Idle => idle::measure(input).await,

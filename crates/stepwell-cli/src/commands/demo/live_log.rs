@@ -7,13 +7,13 @@ use std::io;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use stepwell::cli::{EventRecord, Output, Tone, words};
 use stepwell::{EventKind, Run, RunEvent, Timestamp};
 
 use super::Failure;
-use super::event_words::{self, EventRecord};
 use super::orders::Incoming;
 use super::workflow::Done;
-use crate::output::{Output, Tone};
 
 /// How often the logs are looked at. Often enough to look immediate.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -26,6 +26,29 @@ pub(super) struct FollowedRun {
     last_number: u64,
     n_asleep: usize,
     has_ended: bool,
+}
+
+/// An event as JSON, with the run it belongs to.
+#[derive(Serialize)]
+struct FollowedEventRecord<'event> {
+    record: &'static str,
+    run: &'event str,
+    tenant: &'event str,
+    #[serde(flatten)]
+    event: EventRecord<'event>,
+    detail: String,
+}
+
+impl<'event> FollowedEventRecord<'event> {
+    fn new<O>(run: &'event Run<O>, event: &'event RunEvent) -> Self {
+        Self {
+            record: "event",
+            run: run.id(),
+            tenant: run.tenant(),
+            event: EventRecord::new(event),
+            detail: words::detail(event),
+        }
+    }
 }
 
 impl FollowedRun {
@@ -125,7 +148,7 @@ impl LivePrinter {
     ) -> io::Result<()> {
         if self.output.is_json() {
             let record = |(run, event): &(usize, RunEvent)| {
-                self.output.record(&EventRecord::new(&runs[*run].run, event))
+                self.output.record(&FollowedEventRecord::new(&runs[*run].run, event))
             };
             return events.iter().try_for_each(record);
         }
@@ -142,12 +165,11 @@ impl LivePrinter {
         began_at: Timestamp,
     ) -> io::Result<()> {
         let (output, event) = (self.output, line.event);
-        let at =
-            output.paint(Tone::Faint, &format!("{:>8}", event_words::elapsed(began_at, event.at)));
+        let at = output.paint(Tone::Faint, &format!("{:>8}", words::elapsed(began_at, event.at)));
         let (id, tenant) = (run.id(), run.tenant());
         let word = event.kind.name().trim_start_matches("RUN_").to_lowercase();
-        let word = output.paint(event_words::tone(&event.kind), &format!("{word:<9}"));
-        let detail = event_words::detail(event);
+        let word = output.paint(words::tone(&event.kind), &format!("{word:<9}"));
+        let detail = words::detail(event);
         let what = match (line.steps.is_empty(), detail.is_empty()) {
             (true, _) => detail,
             (false, true) => line.steps.join(", "),

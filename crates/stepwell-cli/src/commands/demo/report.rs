@@ -3,14 +3,13 @@
 use std::io;
 
 use serde::Serialize;
-use stepwell::{Error, RunEvent, RunStatus};
+use stepwell::cli::{Cell, Output, Tone, log_table, words};
+use stepwell::{Error, RunStatus};
 
 use super::Failure;
-use super::event_words::{detail, elapsed, status_tone, tone};
 use super::live_log::FollowedRun;
 use super::orders::ExpectedEnd;
 use super::workflow::{Done, Shop};
-use crate::output::{Cell, Output, Tone};
 
 /// How a run ended.
 pub(super) struct RunEnd<'run> {
@@ -92,7 +91,7 @@ impl<'run> RunEnd<'run> {
         vec![
             Cell::plain(self.followed.run.id()),
             Cell::plain(self.followed.run.tenant()),
-            Cell::new(self.status.as_str(), status_tone(self.status)),
+            Cell::new(self.status.as_str(), words::status_tone(self.status)),
             Cell::plain(&self.outcome),
         ]
     }
@@ -154,23 +153,10 @@ async fn print_log(followed: Option<&FollowedRun>, output: Output) -> Result<(),
     let Some(followed) = followed else { return Ok(()) };
     let events = followed.run.events().await?;
     let began_at = events.first().map_or_else(Default::default, |event| event.at);
-    let row = |event: &RunEvent| {
-        let attempt = if event.attempt > 0 { event.attempt.to_string() } else { String::new() };
-        vec![
-            Cell::new(event.number.map_or_else(String::new, |n| n.to_string()), Tone::Faint),
-            Cell::new(elapsed(began_at, event.at), Tone::Faint),
-            Cell::plain(event.step.as_deref().unwrap_or_default()),
-            Cell::plain(attempt),
-            Cell::new(event.kind.name(), tone(&event.kind)),
-            Cell::plain(detail(event)),
-        ]
-    };
     output.line("")?;
     let heading = format!("The log of {}", followed.run.id());
     output.line(&output.paint(Tone::Strong, &heading))?;
-    let header = ["#", "at", "step", "attempt", "event", "detail"];
-    let rows: Vec<_> = events.iter().map(row).collect();
-    Ok(output.table(&header, &rows)?)
+    Ok(log_table(output, &events, |at| words::elapsed(began_at, at))?)
 }
 
 /// Two sentences: what was shown, and what to try next.

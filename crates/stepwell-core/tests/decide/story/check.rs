@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stepwell_core::id::Node;
 use stepwell_core::run::{
-    AttemptRow, AttemptState, Phase, RunStatus, TaskRow, TaskState, fold, read_log,
+    AttemptRow, AttemptState, EventKind, Phase, RunStatus, TaskRow, TaskState, fold, read_log,
 };
 
-use super::{CRASH_LIMIT, Story};
+use super::{CRASH_LIMIT, Story, check_inbox};
 
 /// What must still stand after a change.
 pub(super) struct Before {
@@ -15,6 +15,7 @@ pub(super) struct Before {
     pub(super) is_start: bool,
     ended: BTreeMap<Node, TaskRow>,
     next_event: u64,
+    n_events: usize,
 }
 
 impl Before {
@@ -25,6 +26,19 @@ impl Before {
             is_start: story.tasks.is_empty(),
             ended: ended.map(|(node, task)| (*node, task.clone())).collect(),
             next_event: story.run.next_event,
+            n_events: story.events.len(),
+        }
+    }
+
+    /// What ended waits just now was for them, in time and in turn. If others were cancelled in the
+    /// same batch, what they would have got cannot be told any more.
+    pub(super) fn looked_rightly(&self, story: &Story) {
+        let events = &story.events[self.n_events..];
+        if events.iter().any(|event| event.kind == EventKind::Cancelled) {
+            return;
+        }
+        for event in events {
+            check_inbox::resumed_rightly(story, event);
         }
     }
 
@@ -35,11 +49,13 @@ impl Before {
             // S8
             assert_eq!(now.phase, before.phase, "S8: {node:?} left a terminal state");
             assert_eq!(now.attempt, before.attempt, "S8: {node:?} was attempted again");
+            assert_eq!(now.resumed, before.resumed, "S8: {node:?} was resumed again");
         }
         if self.status.is_terminal() {
             // S8
             assert_eq!(story.run.status, self.status, "S8: the run left its end");
             assert_eq!(story.run.next_event, self.next_event, "S8: the log went on");
+            assert_eq!(story.events.len(), self.n_events, "S8: the log went on");
         }
     }
 }
@@ -56,6 +72,7 @@ pub(super) fn invariants(story: &Story) {
     counters(story);
     end(story);
     log(story);
+    check_inbox::invariants(story);
 }
 
 fn state(story: &Story, node: Node) -> TaskState {
@@ -108,18 +125,31 @@ fn cancel_rule(story: &Story, task: &TaskRow) {
         |node: Node| matches!(state(story, node), TaskState::Failed | TaskState::Cancelled);
     let fail_fast = story.definition.policy.fail_fast && story.run.n_failed > 0;
     let below = parents.iter().any(|edge| broken(edge.node));
+    let is_over = |kind: &EventKind| {
+        matches!(kind, EventKind::RunCancelled { .. } | EventKind::DeadlinePassed)
+    };
+    let over = story.events.iter().any(|event| is_over(&event.kind));
     let node = task.node;
     match task.state() {
         TaskState::Skipped => {}
+        TaskState::Cancelled if node == Node::ON_FAILURE => {
+            assert!(was_forced(story), "only force cancels the handler");
+        }
         TaskState::Cancelled => {
-            assert!(below || fail_fast || story.run.cancelled, "why is {node:?} cancelled?");
+            assert!(below || fail_fast || over, "why is {node:?} cancelled?");
         }
         state => {
             assert!(!below, "{node:?} is {state} below a failed parent");
             let is_open = !state.is_terminal() && node != Node::ON_FAILURE;
             assert!(!(is_open && fail_fast), "{node:?} is {state} after a failure");
+            assert!(!(is_open && over), "{node:?} is {state} in a run that is over");
         }
     }
+}
+
+fn was_forced(story: &Story) -> bool {
+    let is_forced = |kind: &EventKind| matches!(kind, EventKind::RunCancelled { forced: true, .. });
+    story.events.iter().any(|event| is_forced(&event.kind))
 }
 
 /// S9: failures and losses are counted apart, within their limits, and nothing else is charged.
@@ -147,18 +177,17 @@ fn lines(story: &Story) {
     for (node, task) in &story.tasks {
         match &task.phase {
             Phase::Queued { due: None, .. } => drop(queue.insert(*node)),
-            Phase::Queued { due: Some(at), .. } | Phase::Sleeping { until: at } => {
-                timers.insert(*node, *at);
-            }
             Phase::Running(claim) => drop(claims.insert(*node, claim.token)),
-            _ => {}
+            phase => timers.extend(phase.due().map(|due| (*node, due))),
         }
     }
+    let deadline = story.run.deadline.filter(|_| story.run.status == RunStatus::Running);
+    timers.extend(deadline.map(|due| (Node::DEADLINE, due)));
     let queued: BTreeSet<Node> = story.queue.iter().copied().collect();
     // R15
     assert_eq!(queued.len(), story.queue.len(), "R15: a task is queued twice");
     assert_eq!(queued, queue, "the queue holds what is ready");
-    assert_eq!(story.timers, timers, "a timer stands for each task that has a due time");
+    assert_eq!(story.timers, timers, "a timer stands where something is due");
     assert_eq!(story.claims, claims, "a claim stands for each running task");
 }
 
@@ -185,7 +214,7 @@ fn end(story: &Story) {
     }
     // S16
     let is_idle = story.queue.is_empty() && story.timers.is_empty() && story.claims.is_empty();
-    assert!(is_idle, "S16: something of an ended run is left");
+    assert!(is_idle && story.waits.is_empty(), "S16: something of an ended run is left");
     let expected = match (&run.failure, run.cancelled) {
         (Some(_), _) => RunStatus::Failed,
         (None, true) => RunStatus::Cancelled,
@@ -194,9 +223,13 @@ fn end(story: &Story) {
     assert_eq!(run.status, expected);
     assert!(run.failure.is_some() || run.n_failed == 0, "a failed task fails its run");
     let handled = story.tasks.contains_key(&Node::ON_FAILURE);
+    let is_ending = |kind: &EventKind| matches!(kind, EventKind::RunEnding { .. });
+    let was_ending = story.events.iter().any(|event| is_ending(&event.kind));
+    assert_eq!(handled, was_ending, "a run is ENDING while its handler is at work");
     let failed = run.status == RunStatus::Failed;
+    let is_due = failed && story.definition.policy.on_failure;
     // R20
-    assert_eq!(handled, failed && story.definition.policy.on_failure, "R20: the handler ran");
+    assert!(handled == is_due || (was_forced(story) && !handled), "R20: the handler ran");
 }
 
 /// S19: the numbers have no gaps, and folding the log gives the rows.

@@ -5,20 +5,24 @@
 //! the invariants of [`check`] must hold.
 
 pub(crate) mod check;
+mod check_inbox;
 mod print;
+mod script;
+mod store;
 pub(crate) mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::time::Duration;
 
 use stepwell_core::decide::{
-    Affected, CancelAnswer, Happening, RunHappening, RunSeed, TaskHappening, Verdict, affected,
-    claim, decide, start,
+    Happening, NewSignal, RunHappening, RunSeed, TaskHappening, Verdict, affected, claim, decide,
+    may_start, start,
 };
 use stepwell_core::id::{DefinitionId, Node, RunId, RunKey, Tenant, Token, WorkerId};
 use stepwell_core::lease::losses_after;
 use stepwell_core::run::{
-    AttemptRow, EventRow, Phase, RunImage, RunLog, RunRow, RunStatus, TaskRow,
+    AttemptRow, EventRow, Phase, RunImage, RunLog, RunRow, RunStatus, SignalRow, TaskRow, WaitRow,
 };
 use stepwell_core::time::Timestamp;
 use stepwell_core::workflow::Definition;
@@ -37,16 +41,27 @@ pub(crate) struct Story {
     pub(crate) claims: BTreeMap<Node, Token>,
     pub(crate) attempts: Vec<AttemptRow>,
     pub(crate) events: Vec<EventRow>,
+    pub(crate) waits: BTreeMap<Node, WaitRow>,
+    pub(crate) signals: BTreeMap<u64, SignalRow>,
+    /// Every wait that ever stood, by the number of the event that opened it.
+    pub(crate) all_waits: BTreeMap<u64, WaitRow>,
     /// Tasks that were skipped by their own condition, not by the rule.
     pub(crate) conditions: BTreeSet<Node>,
-    /// Answers to those who came too late, and to requests to cancel.
+    /// Answers to those who came too late, to requests to cancel, and to signals that were not
+    /// stored.
     pub(crate) answers: Vec<String>,
     n_claims: u64,
+    n_sent: u64,
 }
 
 impl Story {
     /// Starts a run.
     pub(crate) fn start(definition: Definition) -> Self {
+        Self::start_with(definition, None)
+    }
+
+    /// Starts a run with a deadline of its own.
+    pub(crate) fn start_with(definition: Definition, deadline: Option<Duration>) -> Self {
         let definition = Rc::new(definition);
         let now = Timestamp::EPOCH;
         let name = "checked in the story itself";
@@ -55,6 +70,7 @@ impl Story {
             tenant: Tenant::new("tenant").expect(name),
             id: RunId::new("run").expect(name),
             definition: DefinitionId(1),
+            deadline,
         };
         let owned = Rc::clone(&definition);
         let image = start(&owned, now, seed);
@@ -68,9 +84,13 @@ impl Story {
             claims: BTreeMap::new(),
             attempts: Vec::new(),
             events: Vec::new(),
+            waits: BTreeMap::new(),
+            signals: BTreeMap::new(),
+            all_waits: BTreeMap::new(),
             conditions: BTreeSet::new(),
             answers: Vec::new(),
             n_claims: 0,
+            n_sent: 0,
         };
         story.write(image);
         story
@@ -79,52 +99,30 @@ impl Story {
     /// Starts a run of the workflow in the first text and plays the script in the second.
     pub(crate) fn play(workflow: &str, script: &str) -> Self {
         let mut story = Self::start(text::workflow(workflow));
-        for clause in text::clauses(script) {
-            story.play_clause(&clause);
-        }
+        story.go_on(script);
         story
     }
 
-    /// One clause: `+5s`, `cancel`, or verbs with tasks: `claim`, `fire`, `lose` and those of
-    /// [`text::happening`]. Several tasks of a verb follow one another; `lose a b` kills one
-    /// worker that held both. Parts joined by `&` are decided on one image, in order.
-    fn play_clause(&mut self, clause: &str) {
-        if let Some(span) = clause.strip_prefix('+') {
-            self.now = self.now.after(text::parse_span(span));
-            return;
-        }
-        if clause == "cancel" {
-            let answer = self.cancel();
-            self.answers.push(format!("cancel: {answer:?}"));
-            return;
-        }
-        let mut batch = Vec::new();
-        for part in clause.split('&') {
-            let (verb, names) = part.trim().split_once(' ').expect("a verb and its tasks");
-            let nodes: Vec<Node> = names.split_whitespace().map(|n| self.find(n)).collect();
-            match verb {
-                "claim" => nodes.into_iter().for_each(|node| self.claim(node)),
-                "fire" => batch.extend(nodes.into_iter().map(|n| (n, TaskHappening::TimerFired))),
-                "lose" => {
-                    self.claim_queued(&nodes);
-                    batch.extend(self.losses(&nodes));
-                }
-                _ => {
-                    self.claim_queued(&nodes);
-                    batch.extend(nodes.into_iter().map(|n| (n, text::happening(verb))));
-                }
-            }
-        }
-        self.happen(batch);
+    /// The policies of a workflow of the same structure apply from now on.
+    pub(crate) fn deploy(&mut self, workflow: &str) {
+        let deployed = text::workflow(workflow);
+        assert_eq!(deployed.signature, self.definition.signature, "policies may change, no more");
+        let policy = self.definition.policy_of(&deployed);
+        self.definition = Rc::new(Definition { policy, ..(*self.definition).clone() });
     }
 
-    /// What happens to a task in the queue happens to whoever claims it now.
-    fn claim_queued(&mut self, nodes: &[Node]) {
-        for node in nodes {
-            if self.queue.contains(node) {
-                self.claim(*node);
-            }
+    /// As many signals lie there that nobody waits for.
+    pub(crate) fn keep_signals(&mut self, name: &str, n_kept: u32) {
+        for number in 1..=u64::from(n_kept) {
+            let NewSignal { name, key, attributes, digest, .. } =
+                text::signal(name, &format!("kept {number}"));
+            let (sent_at, consumed_by) = (self.now, None);
+            let row = SignalRow { number, name, key, attributes, digest, sent_at, consumed_by };
+            self.signals.insert(number, row);
         }
+        self.run.n_signals = n_kept.into();
+        self.run.n_unconsumed = n_kept;
+        check::invariants(self);
     }
 
     fn find(&self, name: &str) -> Node {
@@ -132,22 +130,31 @@ impl Story {
         found.unwrap_or_else(|| panic!("no step {name:?}"))
     }
 
+    /// The task of a step.
+    pub(crate) fn task(&self, name: &str) -> &TaskRow {
+        &self.tasks[&self.find(name)]
+    }
+
     /// What the death of a worker that held these tasks does to each of them.
-    pub(crate) fn losses(&self, nodes: &[Node]) -> Vec<(Node, TaskHappening)> {
+    pub(crate) fn losses(&self, nodes: &[Node]) -> Vec<Happening> {
         let before: Vec<u32> = nodes.iter().map(|node| self.tasks[node].losses).collect();
         let losses = losses_after(&before, CRASH_LIMIT);
         let lost = |losses| TaskHappening::Lost { losses, crash_limit: CRASH_LIMIT };
-        nodes.iter().copied().zip(losses.into_iter().map(lost)).collect()
+        let each = nodes.iter().zip(losses);
+        each.map(|(node, losses)| Happening::Task(*node, lost(losses))).collect()
     }
 
     /// A worker takes a task from the queue.
     pub(crate) fn claim(&mut self, node: Node) {
+        let place = self.queue.iter().position(|queued| *queued == node);
+        if !may_start(self.run.standing_deadline(), self.now) {
+            return self.refuse(node);
+        }
         self.n_claims += 1;
         let token = Token::new(self.n_claims, 0);
         let worker = WorkerId::new("worker").expect("a good name");
         let task = self.tasks.get_mut(&node).expect("a task of this run");
         let was_ready = claim(task, &worker, token, self.now);
-        let place = self.queue.iter().position(|queued| *queued == node);
         assert_eq!(was_ready, place.is_some(), "the queue holds what is ready");
         match place {
             Some(place) => {
@@ -159,81 +166,66 @@ impl Story {
         check::invariants(self);
     }
 
-    /// Decides a batch of happenings to tasks on one image.
-    pub(crate) fn happen(&mut self, batch: Vec<(Node, TaskHappening)>) {
+    /// Decides a batch of happenings on one image, in order.
+    pub(crate) fn happen(&mut self, batch: Vec<Happening>) {
         let definition = Rc::clone(&self.definition);
-        let batch: Vec<(Node, TaskHappening)> = batch
-            .into_iter()
-            .map(|(node, happened)| (node, self.counted(node, happened)))
-            .collect();
-        let listed: Vec<Happening> =
-            batch.iter().map(|(node, happened)| Happening::Task(*node, happened.clone())).collect();
-        let affected = affected(&definition, &listed);
-        let mut image = self.image(&definition, &affected);
-        for (node, happening) in batch {
-            let is_timer = matches!(happening, TaskHappening::TimerFired);
-            let is_condition = matches!(happening, TaskHappening::Skipped);
-            // A store fires what is due; that a timer still means something is the rules' matter.
-            if is_timer && self.timers.get(&node).is_some_and(|due| *due > self.now) {
-                self.refuse(node);
-                continue;
-            }
-            let current = image.task(node).is_some_and(|task| match &task.phase {
-                Phase::Running(_) => !is_timer,
-                Phase::Sleeping { .. } | Phase::Queued { due: Some(_), .. } => is_timer,
-                _ => false,
-            });
-            let verdict = decide(&mut image, Happening::Task(node, happening));
-            let expected = if current { Verdict::Applied } else { Verdict::NotCurrent };
-            assert_eq!(verdict, expected, "S6: only what is current changes a task");
-            if current && is_condition {
-                self.conditions.insert(node);
-            } else if !current {
-                self.refuse(node);
+        let batch: Vec<Happening> = batch.into_iter().map(|each| self.counted(each)).collect();
+        let mut affected = affected(&definition, &batch);
+        let mut image = self.image(&definition, &mut affected, &batch);
+        for happening in batch {
+            match happening {
+                Happening::Task(node, happened) => self.decide_task(&mut image, node, happened),
+                Happening::Run(happened) => self.decide_run(&mut image, happened),
             }
         }
         self.write_affected(image, &affected);
+    }
+
+    fn decide_task(&mut self, image: &mut RunImage<'_>, node: Node, happening: TaskHappening) {
+        let is_timer = matches!(happening, TaskHappening::TimerFired);
+        let is_condition = matches!(happening, TaskHappening::Skipped);
+        // A store fires what is due; that a timer still means something is the rules' matter.
+        if is_timer && !self.may_fire(node) {
+            return self.refuse(node);
+        }
+        let current = image.task(node).is_some_and(|task| match &task.phase {
+            Phase::Running(_) => !is_timer,
+            phase => is_timer && phase.due().is_some(),
+        });
+        let verdict = decide(image, Happening::Task(node, happening));
+        let expected = if current { Verdict::Applied } else { Verdict::NotCurrent };
+        assert_eq!(verdict, expected, "S6: only what is current changes a task");
+        if current && is_condition {
+            self.conditions.insert(node);
+        } else if !current {
+            self.refuse(node);
+        }
+    }
+
+    fn decide_run(&mut self, image: &mut RunImage<'_>, happening: RunHappening) {
+        if let RunHappening::TimerFired(timer) = happening
+            && !self.may_fire(timer.node())
+        {
+            return self.refuse(timer.node());
+        }
+        let title = print::title(&happening);
+        let verdict = decide(image, Happening::Run(happening));
+        self.answers.extend(print::answer(&title, verdict));
+    }
+
+    fn may_fire(&self, node: Node) -> bool {
+        self.timers.get(&node).is_none_or(|due| *due <= self.now)
     }
 
     /// A failure with the count that its task was claimed with.
-    fn counted(&self, node: Node, happening: TaskHappening) -> TaskHappening {
+    fn counted(&self, happening: Happening) -> Happening {
         match happening {
-            TaskHappening::Failed { failure, notes, chance, .. } => {
+            Happening::Task(node, TaskHappening::Failed { failure, notes, chance, .. }) => {
                 let failures = self.tasks.get(&node).map_or(0, |task| task.failures);
-                TaskHappening::Failed { failure, notes, chance, failures }
+                Happening::Task(node, TaskHappening::Failed { failure, notes, chance, failures })
             }
             other => other,
         }
-    }
-
-    /// Somebody cancels the run.
-    pub(crate) fn cancel(&mut self) -> CancelAnswer {
-        let definition = Rc::clone(&self.definition);
-        let cancelled = Happening::Run(RunHappening::Cancelled);
-        let affected = affected(&definition, [&cancelled]);
-        let mut image = self.image(&definition, &affected);
-        let verdict = decide(&mut image, cancelled);
-        self.write_affected(image, &affected);
-        let Verdict::Cancel(answer) = verdict else { panic!("{verdict:?} to a cancel") };
-        answer
-    }
-
-    /// The rows that a decision may look at, and no others.
-    fn image<'d>(&self, definition: &'d Definition, affected: &Affected) -> RunImage<'d> {
-        let loaded = self.rows(|task| {
-            let is_open = !task.state().is_terminal();
-            affected.tasks.contains(&task.node) || (affected.all_open && is_open)
-        });
-        RunImage::new(definition, self.now, self.run.clone(), loaded)
-    }
-
-    /// Writes what was decided. Queued tasks, which a claim could take, change only if that was
-    /// announced.
-    fn write_affected(&mut self, image: RunImage<'_>, affected: &Affected) {
-        let queued: Vec<TaskRow> = self.queue.iter().map(|node| self.tasks[node].clone()).collect();
-        self.write(image);
-        let is_same = |row: &TaskRow| self.tasks[&row.node] == *row;
-        assert!(affected.may_touch_queued || queued.iter().all(is_same), "a queued task changed");
     }
 
     /// The log as a store would hold it.
@@ -251,41 +243,7 @@ impl Story {
     }
 
     fn refuse(&mut self, node: Node) {
-        let refusal = format!("{}: refused", self.definition.name(node));
-        self.answers.push(refusal);
-    }
-
-    /// Writes what the rules listed, nothing else.
-    fn write(&mut self, image: RunImage<'_>) {
-        let before = check::Before::of(self);
-        let (run, rows, changes) = image.into_parts();
-        for row in rows {
-            let node = row.node;
-            let is_new = !self.tasks.contains_key(&node) && !before.is_start;
-            assert_eq!(changes.is_inserted(node), is_new, "a new row is listed as inserted");
-            if changes.touched.contains(&node) {
-                self.tasks.insert(node, row);
-            } else {
-                assert_eq!(self.tasks[&node], row, "a changed row is listed as touched");
-            }
-        }
-        for (node, claim) in changes.claims_ended {
-            let held = self.claims.remove(&node);
-            assert_eq!(held, Some(claim.token), "a claim ends once");
-        }
-        self.queue.retain(|node| !changes.dequeued.contains(node));
-        self.timers.retain(|node, _| !changes.timers_cleared.contains(node));
-        for timer in changes.timers {
-            self.timers.insert(timer.node, self.now.after(timer.after));
-        }
-        self.queue.extend(changes.enqueued);
-        self.attempts.extend(changes.attempts);
-        self.events.extend(changes.events);
-        let ends = run.status.is_terminal() && !before.status.is_terminal();
-        assert_eq!(changes.run_ended, ends, "the end of a run is listed once");
-        self.run = run;
-        before.absorbed_by(self);
-        check::invariants(self);
+        self.answers.push(format!("{}: refused", print::name(self, node)));
     }
 
     /// Whether the run has ended.
@@ -294,13 +252,18 @@ impl Story {
     }
 }
 
-/// Plays a script and compares what stands at its end: the run with its tasks, queue, timers, the
-/// failure, and the answers that were given. A line or `;` separates them, and what is empty is
-/// left out.
+/// Plays a script and compares what stands at its end: the run with its tasks, queue, timers, what
+/// ended the waits of tasks, the signals, the failure, and the answers that were given. A line or
+/// `;` separates them, and what is empty is left out.
 #[track_caller]
 pub(crate) fn check(workflow: &str, script: &str, expected: &str) {
-    let story = Story::play(workflow, script);
-    assert_eq!(print::outcome(&story), print::normal(expected));
+    check_outcome(&Story::play(workflow, script), expected);
+}
+
+/// Compares what stands at the end of a story that was played.
+#[track_caller]
+pub(crate) fn check_outcome(story: &Story, expected: &str) {
+    assert_eq!(print::outcome(story), print::normal(expected));
 }
 
 /// Plays a script and compares the log as it is read, one event per line; `-` stands for the

@@ -1,31 +1,84 @@
 //! A story's outcome and log as text.
 
+use stepwell_core::decide::{CancelAnswer, RunHappening, SignalAnswer, Verdict};
 use stepwell_core::id::Node;
-use stepwell_core::run::{Event, EventKind, read_log};
+use stepwell_core::run::{Attributes, Event, EventKind, Resumed, SignalRow, TaskRow, read_log};
 use stepwell_core::time::Timestamp;
 
 use super::Story;
 use super::text::print_span;
 
-/// The run with its tasks, then queue, timers, failure and answers if there are any.
+/// A task's name, or `deadline` for that of the run.
+pub(super) fn name(story: &Story, node: Node) -> &str {
+    if node == Node::DEADLINE { "deadline" } else { story.definition.name(node) }
+}
+
+/// What happens to a run, as its answer begins.
+pub(super) fn title(happening: &RunHappening) -> String {
+    match happening {
+        RunHappening::Cancelled(request) if request.force => "cancel!".into(),
+        RunHappening::Cancelled(_) => "cancel".into(),
+        RunHappening::Signalled(signal) => signal.name.clone(),
+        RunHappening::TimerFired(_) => "deadline".into(),
+    }
+}
+
+/// An answer as text; a signal that was stored is listed with the others anyway.
+pub(super) fn answer(title: &str, verdict: Verdict) -> Option<String> {
+    match verdict {
+        Verdict::Applied | Verdict::Signal(SignalAnswer::Stored { .. }) => None,
+        Verdict::Signal(SignalAnswer::AlreadyStored { number }) => {
+            Some(format!("{title}: known as {number}"))
+        }
+        Verdict::Signal(answer) => Some(format!("{title}: {answer:?}")),
+        Verdict::Cancel(CancelAnswer::Cancelled) => Some(format!("{title}: Cancelled")),
+        Verdict::Cancel(answer) => Some(format!("{title}: {answer:?}")),
+        Verdict::NotCurrent => Some(format!("{title}: refused")),
+        Verdict::WrongGuess => panic!("a run is not guessed at"),
+    }
+}
+
+/// The run with its tasks, then queue, timers, what ended waits, signals, failure and answers if
+/// there are any.
 pub(super) fn outcome(story: &Story) -> String {
-    let name = |node: &Node| story.definition.name(*node).to_string();
+    let name = |node: &Node| name(story, *node).to_string();
     let tasks = story.tasks.values();
     let tasks = tasks.map(|task| format!("{} {}", name(&task.node), task.state()));
     let timers = story.timers.iter();
     let timers = timers.map(|(node, due)| format!("{} at {}", name(node), clock(*due)));
     let failure = story.run.failure.as_ref().map(|failed| {
-        let (step, failure) = (&failed.step, &failed.failure);
+        let (step, failure) = (name(&failed.node), &failed.failure);
         format!("{step} #{}: {}", failed.attempt, failure.message)
     });
+    let resumed = story.tasks.values().filter_map(|task| resumed(story, task));
+    let signals = story.signals.values().map(|signal| received(story, signal));
     let lines = [
         line(story.run.status.as_str(), tasks),
         line("queue", story.queue.iter().map(name)),
         line("timers", timers),
+        line("resumed", resumed),
+        line("signals", signals),
         line("failure", failure),
         line("answers", story.answers.iter().cloned()),
     ];
     normal(&lines.join("\n"))
+}
+
+fn resumed(story: &Story, task: &TaskRow) -> Option<String> {
+    let by = match task.resumed? {
+        Resumed::Signal(number) => format!("{}#{number}", story.signals[&number].name),
+        Resumed::TimedOut => "time-out".into(),
+    };
+    Some(format!("{} by {by}", name(story, task.node)))
+}
+
+/// A signal with its number and who got it.
+fn received(story: &Story, signal: &SignalRow) -> String {
+    let SignalRow { name: signal, number, consumed_by, .. } = signal;
+    match consumed_by {
+        Some(node) => format!("{signal}#{number} to {}", name(story, *node)),
+        None => format!("{signal}#{number} kept"),
+    }
 }
 
 fn line(title: &str, parts: impl IntoIterator<Item = String>) -> String {
@@ -60,10 +113,25 @@ fn entry(story: &Story, event: &Event) -> String {
             format!(" {count} in {delay} at {due} {}", failure.message)
         }
         EventKind::Sleeping { until } => format!(" until {}", clock(*until)),
-        EventKind::Woken { into } => format!(" {into}"),
+        EventKind::Woken { into } | EventKind::TimedOut { into } => format!(" {into}"),
+        EventKind::Waiting { signals, matching, until } => {
+            let until = until.map_or(String::new(), |until| format!(" until {}", clock(until)));
+            format!(" {}{}{until}", signals.join("|"), listed(matching))
+        }
+        EventKind::Signalled { signal, number, into } => format!(" {signal}#{number} {into}"),
+        EventKind::RunCancelled { by, reason, forced } => {
+            let reason = reason.as_ref().map_or(String::new(), |why| format!(": {why}"));
+            let forced = if *forced { ", forced" } else { "" };
+            format!(" by {by}{reason}{forced}")
+        }
         _ => String::new(),
     };
     format!("{number} {name} {}{attempt}{details}", event.kind.name())
+}
+
+fn listed(attributes: &Attributes) -> String {
+    let listed: Vec<String> = attributes.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    if listed.is_empty() { String::new() } else { format!("[{}]", listed.join(",")) }
 }
 
 fn clock(at: Timestamp) -> String {

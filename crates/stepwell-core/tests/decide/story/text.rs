@@ -2,17 +2,20 @@
 //!
 //! A workflow: `a *2; b < a; c < a, b!; s ~24h < c; n ~?5s < c`. `<` names parents, `!` marks one
 //! as needed, `*2` gives retries (`*2@0s` with a fixed delay), `~` makes a sleep and `~?` one with
-//! a condition. `fail_fast`, `on_failure`, `output a` and `output! a` stand between the steps.
+//! a condition. `w ?paid|refused[order=7]/3h` waits for a signal, `w ??paid` asks a worker first.
+//! `fail_fast`, `on_failure`, `deadline 6h`, `output a` and `output! a` stand between the steps.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use stepwell_core::decide::TaskHappening;
+use stepwell_core::decide::{NewSignal, TaskHappening};
 use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
 use stepwell_core::id::Node;
 use stepwell_core::retry::Retry;
+use stepwell_core::run::{Attributes, WaitFor};
 use stepwell_core::workflow::{
     Definition, Draft, DraftStep, NodeKind, OutputRule, ParentRef, Placement, StepPolicy,
-    workflow_hash,
+    WaitPolicy, workflow_hash,
 };
 
 const WORKFLOW: &str = "story";
@@ -21,7 +24,8 @@ const WORKFLOW: &str = "story";
 pub(crate) fn workflow(text: &str) -> Definition {
     let clauses: Vec<&str> = text.split(';').map(str::trim).collect();
     let is_step = |clause: &&str| {
-        !matches!(*clause, "" | "fail_fast" | "on_failure") && !clause.starts_with("output")
+        let word = clause.split(' ').next().unwrap_or_default();
+        !matches!(word, "" | "fail_fast" | "on_failure" | "output" | "output!" | "deadline")
     };
     let steps: Vec<&str> = clauses.iter().copied().filter(is_step).collect();
     let names: Vec<&str> =
@@ -32,6 +36,8 @@ pub(crate) fn workflow(text: &str) -> Definition {
         steps: steps.iter().map(|step| draft_step(step, &names)).collect(),
         fail_fast: clauses.contains(&"fail_fast"),
         on_failure: clauses.contains(&"on_failure"),
+        on_failure_timeout: None,
+        deadline: clauses.iter().find_map(|c| c.strip_prefix("deadline ")).map(parse_span),
         output: clauses.iter().find_map(|clause| output(clause, &names)),
     };
     draft.resolve().expect("the story's workflow is right")
@@ -61,6 +67,8 @@ fn draft_step(clause: &str, names: &[&str]) -> DraftStep {
             (kind, policy.sleep) = (NodeKind::ConditionalSleep, parse_span(span));
         } else if let Some(span) = word.strip_prefix('~') {
             (kind, policy.sleep) = (NodeKind::Sleep, parse_span(span));
+        } else if let Some(wait) = word.strip_prefix('?') {
+            (kind, policy.wait) = (NodeKind::Wait, Some(wait_policy(wait)));
         } else if let Some(retries) = word.strip_prefix('*') {
             policy.retry = parse_retry(retries);
         } else {
@@ -74,6 +82,45 @@ fn draft_step(clause: &str, names: &[&str]) -> DraftStep {
         placement: Placement::Explicit(parents.map(|p| parent(p, names)).collect()),
         policy,
     }
+}
+
+fn wait_policy(text: &str) -> WaitPolicy {
+    let asks_worker = text.starts_with('?');
+    WaitPolicy { wait_for: wait_for(text.trim_start_matches('?')), asks_worker, is_any: false }
+}
+
+/// What a task waits for: `paid|refused[order=7,item=2]/3h`.
+pub(crate) fn wait_for(text: &str) -> WaitFor {
+    let (text, timeout) = match text.split_once('/') {
+        Some((text, span)) => (text, Some(parse_span(span))),
+        None => (text, None),
+    };
+    let (names, matching) = text.split_once('[').unwrap_or((text, ""));
+    let matching = attributes(matching.trim_end_matches(']').split(','));
+    let signals = names.split('|').map(String::from).collect();
+    WaitFor { signals, matching, timeout }
+}
+
+fn attributes<'t>(texts: impl Iterator<Item = &'t str>) -> Attributes {
+    let pairs = texts.filter(|text| !text.is_empty()).map(|text| {
+        let (name, value) = text.split_once('=').expect("a name and a value");
+        (name.into(), value.into())
+    });
+    pairs.collect()
+}
+
+/// A signal: `paid`, `paid order=7`, `paid key=k1`, `paid(ten)` with a payload.
+pub(crate) fn signal(text: &str, key: &str) -> NewSignal {
+    let mut words = text.split_whitespace();
+    let content = words.next().expect("a signal has a name");
+    let (name, _) = content.split_once('(').unwrap_or((content, ""));
+    let mut attributes = attributes(words);
+    let key = attributes.remove("key").unwrap_or_else(|| key.into());
+    let mut hasher = DefaultHasher::new();
+    (content, &attributes).hash(&mut hasher);
+    let mut digest = [0; 32];
+    digest[..8].copy_from_slice(&hasher.finish().to_le_bytes());
+    NewSignal { name: name.into(), key, attributes, digest, only_if_awaited: false }
 }
 
 fn parent(text: &str, names: &[&str]) -> ParentRef {
@@ -125,7 +172,8 @@ pub(crate) fn print_span(span: Duration) -> String {
 pub(crate) fn clauses(script: &str) -> Vec<String> {
     let mut clauses = Vec::new();
     for clause in script.split(';').map(str::trim).filter(|c| !c.is_empty()) {
-        let is_one = clause.starts_with("lose") || clause.contains('&');
+        let is_one = ["lose", "wait", "signal"].iter().any(|verb| clause.starts_with(verb))
+            || clause.contains('&');
         match clause.split_once(' ') {
             Some((verb, names)) if !is_one => {
                 let each = names.split_whitespace().map(|name| format!("{verb} {name}"));

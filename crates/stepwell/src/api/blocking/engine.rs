@@ -6,8 +6,8 @@ use serde_json::Value;
 use stepwell_core::id::RunKey;
 
 use super::block_on::{BlockOn, answer_of};
-use super::{EngineBuilder, Run, Start, StartAndWait};
-use crate::api::{Engine as AsyncEngine, NewRun, RunPage, WorkflowRef};
+use super::{EngineBuilder, Run, Signal, Start, StartAndWait};
+use crate::api::{Engine as AsyncEngine, NewRun, RunPage, Unaddressed, WorkflowRef};
 use crate::error::Error;
 use crate::ports::{RunFilter, Store, TenantSettings, TenantView};
 use crate::worker::StopReport;
@@ -71,6 +71,11 @@ impl Engine {
         let started = self.block_on(async move { engine.start_many(&workflow, runs).await })?;
         let wrap = |run: Result<_, _>| run.map(|run| Run::new(run, Arc::clone(&self.runtime)));
         Ok(started.into_iter().map(wrap).collect())
+    }
+
+    /// A signal: address it by `to` or `to_waiting`, then call `wait`.
+    pub fn signal(&self, name: &str, payload: &impl Serialize) -> Signal<Unaddressed> {
+        Signal::new(self.engine.signal(name, payload), Arc::clone(&self.runtime))
     }
 
     /// A handle of a run of any workflow, by tenant and id alone.

@@ -23,6 +23,7 @@ mod block_on;
 mod builder;
 mod engine;
 mod run;
+mod signal;
 mod start;
 
 #[cfg(feature = "testing")]
@@ -30,4 +31,5 @@ pub(crate) use block_on::{BlockOn, Stuck};
 pub use builder::EngineBuilder;
 pub use engine::Engine;
 pub use run::Run;
+pub use signal::{Cancel, Signal};
 pub use start::{Start, StartAndWait};

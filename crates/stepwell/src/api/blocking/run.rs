@@ -2,14 +2,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use stepwell_core::decide::CancelAnswer;
 use stepwell_core::id::RunKey;
 use stepwell_core::run::RunStatus;
 
 use super::block_on::{BlockOn, answer_of};
-use crate::api::{Attempt, Kind, Run as AsyncRun, RunEvent, RunOutcome, StepRef, TaskStatus};
+use super::signal::{Cancel, Signal};
+use crate::api::{
+    Attempt, Kind, OpenWait, Run as AsyncRun, RunEvent, RunOutcome, SentSignal, StepRef,
+    TaskStatus, ToRun,
+};
 use crate::error::Error;
 
 /// A handle of a run whose calls wait. Cheap to clone; dropping it leaves the run alone.
@@ -171,14 +175,34 @@ impl<O: 'static> Run<O> {
         self.block_on(async move { run.attempts().await })
     }
 
-    /// Cancels the run. When `Cancelled` is answered, nothing of it starts any more.
+    /// What the run waits for, oldest first.
     ///
     /// # Errors
-    /// When the store cannot be reached, or the engine was stopped.
+    /// When the store cannot be reached.
     #[track_caller]
-    pub fn cancel(&self) -> Result<CancelAnswer, Error> {
+    pub fn waits(&self) -> Result<Vec<OpenWait>, Error> {
         let run = self.run.clone();
-        self.block_on(async move { run.cancel().await })
+        self.block_on(async move { run.waits().await })
+    }
+
+    /// The signals that were sent to the run, in order, those that nobody got among them.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    #[track_caller]
+    pub fn signals(&self) -> Result<Vec<SentSignal>, Error> {
+        let run = self.run.clone();
+        self.block_on(async move { run.signals().await })
+    }
+
+    /// Sends the run a signal: give it a key and attributes if need be, then call `wait`.
+    pub fn signal(&self, name: &str, payload: &impl Serialize) -> Signal<ToRun> {
+        Signal::new(self.run.signal(name, payload), Arc::clone(&self.runtime))
+    }
+
+    /// Cancels the run: give a reason if there is one, then call `wait`.
+    pub fn cancel(&self) -> Cancel {
+        Cancel::new(self.run.cancel(), Arc::clone(&self.runtime))
     }
 
     #[track_caller]

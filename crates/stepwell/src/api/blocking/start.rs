@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Run;
 use super::block_on::{BlockOn, answer_of};
@@ -25,6 +26,11 @@ impl<O: 'static> Start<O> {
     /// The run's id, unique per tenant.
     pub fn id(self, id: impl Into<String>) -> Self {
         Self { start: self.start.id(id), runtime: self.runtime }
+    }
+
+    /// How long the run may take; the workflow's own deadline if not given.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        Self { start: self.start.deadline(deadline), runtime: self.runtime }
     }
 
     /// Starts the run and gives a handle of it.
@@ -59,6 +65,11 @@ impl<O: Send + 'static> StartAndWait<O> {
     /// The run's id, unique per tenant.
     pub fn id(self, id: impl Into<String>) -> Self {
         Self { start: self.start.id(id), runtime: self.runtime }
+    }
+
+    /// How long the run may take; the workflow's own deadline if not given.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        Self { start: self.start.deadline(deadline), runtime: self.runtime }
     }
 
     /// Starts the run, waits for its end and gives its output.

@@ -6,11 +6,12 @@ use stepwell_core::run::{TaskRow, TaskState};
 
 use super::queues::{Candidate, Queued};
 use super::runs::output;
+use super::signals::resumed_with;
 use super::tables::{StoredRun, Tables};
 use super::{MemoryStore, corrupt};
 use crate::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, HandedOver, ParentInput, StoreError,
-    TaskInputs,
+    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, HandedOver, InputsOf, ParentInput,
+    StoreError, TaskInputs,
 };
 
 #[async_trait]
@@ -19,8 +20,8 @@ impl Claims for MemoryStore {
         self.transact(|tables| claim(tables, &request))
     }
 
-    async fn inputs(&self, claims: &[ClaimRef]) -> Result<Vec<TaskInputs>, StoreError> {
-        self.transact(|tables| claims.iter().map(|claim| inputs(tables, claim)).collect())
+    async fn inputs(&self, tasks: &[InputsOf]) -> Result<Vec<TaskInputs>, StoreError> {
+        self.transact(|tables| tasks.iter().map(|task| inputs(tables, task)).collect())
     }
 }
 
@@ -56,10 +57,9 @@ fn claim(tables: &mut Tables, request: &ClaimRequest) -> Result<ClaimAnswer, Sto
     };
     let is_suspect = |losses: u32| is_suspect(losses, request.crash_limit);
     let n_max = request.tasks_max;
-    let queues = worker
-        .queues
-        .iter()
-        .map(|queue| tables.queues.first_ready(queue, &worker.services, n_max, is_suspect));
+    let queues = worker.queues.iter().map(|queue| {
+        tables.queues.first_ready(queue, &worker.services, n_max, tables.now, is_suspect)
+    });
     let is_suspect = |candidate: &Candidate| is_suspect(candidate.key.losses);
     let Turns { chosen, next_turn } =
         take_turns(queues.collect(), worker.next_turn, n_max, request.suspect, is_suspect);
@@ -104,12 +104,14 @@ fn hand_out(
         definition,
         attempt: task.attempt,
         failures: task.failures,
+        resumed: task.resumed,
         is_suspect: is_suspect(task.losses, request.crash_limit),
         inputs: None,
     })
 }
 
-fn inputs(tables: &Tables, claim: &ClaimRef) -> Result<TaskInputs, StoreError> {
+fn inputs(tables: &Tables, task: &InputsOf) -> Result<TaskInputs, StoreError> {
+    let InputsOf { claim, resumed } = task;
     let run = tables.run(claim.run)?;
     let stored = tables.plan_of(run)?;
     let parents = stored.definition.graph.parents(claim.node);
@@ -117,6 +119,7 @@ fn inputs(tables: &Tables, claim: &ClaimRef) -> Result<TaskInputs, StoreError> {
         input: run.input.clone(),
         parents: parents.iter().map(|edge| parent(run, edge.node)).collect(),
         failure: run.row.failure.clone().filter(|_| claim.node == Node::ON_FAILURE),
+        resumed: resumed.map(|resumed| resumed_with(run, resumed)),
     })
 }
 

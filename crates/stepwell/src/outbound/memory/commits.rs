@@ -1,5 +1,7 @@
 use async_trait::async_trait;
-use stepwell_core::decide::{CancelAnswer, Happening, RunHappening, TaskHappening, Verdict};
+use stepwell_core::decide::{
+    CancelAnswer, CancelRequest, Happening, RunHappening, TaskHappening, Verdict,
+};
 use stepwell_core::id::RunKey;
 
 use super::claims::hand_over;
@@ -24,8 +26,12 @@ impl Commits for MemoryStore {
         Ok(Committed { answers, handed_over })
     }
 
-    async fn cancel(&self, run: RunKey) -> Result<Option<CancelAnswer>, StoreError> {
-        self.transact(|tables| cancel(tables, run))
+    async fn cancel(
+        &self,
+        run: RunKey,
+        request: CancelRequest,
+    ) -> Result<Option<CancelAnswer>, StoreError> {
+        self.transact(|tables| cancel(tables, run, request))
     }
 }
 
@@ -50,11 +56,15 @@ fn commit(tables: &mut Tables, item: CommitItem) -> Result<CommitAnswer, StoreEr
     Ok(CommitAnswer::Accepted)
 }
 
-fn cancel(tables: &mut Tables, run: RunKey) -> Result<Option<CancelAnswer>, StoreError> {
+fn cancel(
+    tables: &mut Tables,
+    run: RunKey,
+    request: CancelRequest,
+) -> Result<Option<CancelAnswer>, StoreError> {
     if !tables.runs.contains_key(&run) {
         return Ok(None);
     }
-    match tables.happen(run, Happening::Run(RunHappening::Cancelled))? {
+    match tables.happen(run, Happening::Run(RunHappening::Cancelled(request)))? {
         Verdict::Cancel(answer) => Ok(Some(answer)),
         _ => Err(corrupt("a request to cancel was not answered")),
     }

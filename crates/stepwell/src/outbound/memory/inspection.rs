@@ -4,6 +4,7 @@ use stepwell_core::time::Timestamp;
 use super::MemoryStore;
 use super::queues::Place;
 use super::runs::log;
+use super::signals::waits;
 use super::tables::Tables;
 use crate::ports::{Inspection, StoreDump, StoreError, TaskPlace};
 
@@ -19,6 +20,9 @@ fn dump(tables: &Tables) -> StoreDump {
     for (key, run) in &tables.runs {
         dump.runs.insert(*key, log(run));
         dump.tasks.insert(*key, run.tasks.values().cloned().collect());
+        dump.waits.insert(*key, waits(run));
+        let signals = run.signals.values().map(|signal| signal.row.clone());
+        dump.signals.insert(*key, signals.collect());
     }
     for (task, place) in &tables.queues.places {
         let place = match place {

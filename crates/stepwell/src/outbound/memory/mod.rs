@@ -12,6 +12,7 @@ mod leadership;
 mod positions;
 mod queues;
 mod runs;
+mod signals;
 mod starts;
 mod tables;
 mod tenants;

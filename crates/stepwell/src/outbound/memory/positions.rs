@@ -49,6 +49,6 @@ impl Positions {
     pub(super) fn withdrawn(&mut self, frontier: Position, position: Position, number: u64) {
         self.ready.remove(&(position, number));
         let greatest_left = self.ready.last().map(|(position, _)| *position);
-        self.last = Some(last_after_cancel(frontier, greatest_left));
+        self.last = last_after_cancel(self.last, frontier, greatest_left);
     }
 }

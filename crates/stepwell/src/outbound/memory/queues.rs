@@ -5,10 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use stepwell_core::decide::may_start;
 use stepwell_core::id::{Node, Queue, RunKey, ServiceId, Tenant};
 use stepwell_core::queue::{
     FairError, OrderKey, Position, TenantNo, TenantPosition, WaitsIn, surplus, tenant_no, waits_in,
 };
+use stepwell_core::time::Timestamp;
 
 use super::positions::{Frontiers, Positions};
 use crate::ports::TenantSettings;
@@ -22,6 +24,8 @@ pub(super) struct Queued {
     pub(super) queue: Queue,
     pub(super) service: ServiceId,
     pub(super) losses: u32,
+    /// When its run must have ended.
+    pub(super) deadline: Option<Timestamp>,
 }
 
 /// What ready tasks have in common that the same claims can take.
@@ -181,21 +185,24 @@ impl Queues {
         self.ready.entry(key).or_default().insert(at, task);
     }
 
-    /// The first `n_max` tasks of a queue of these services, plain ones and suspects each, in
-    /// their order.
+    /// The first `n_max` tasks of a queue of these services that may start now, plain ones and
+    /// suspects each, in their order.
     pub(super) fn first_ready(
         &self,
         queue: &Queue,
         services: &[ServiceId],
         n_max: usize,
+        now: Timestamp,
         is_suspect: impl Fn(u32) -> bool,
     ) -> Vec<Candidate> {
         let (mut plain, mut suspects) = (Vec::new(), Vec::new());
         let keys = self.ready.iter().filter(|(key, _)| key.queue == *queue);
         for (key, tasks) in keys.filter(|(key, _)| services.contains(&key.service)) {
             let found = if is_suspect(key.losses) { &mut suspects } else { &mut plain };
-            let candidate = |at: &QueuePlace| Candidate { key: key.clone(), at: *at };
-            found.extend(tasks.keys().take(n_max).map(candidate));
+            let may_start = |(_, task): &(&QueuePlace, &Queued)| may_start(task.deadline, now);
+            let candidate =
+                |(at, _): (&QueuePlace, &Queued)| Candidate { key: key.clone(), at: *at };
+            found.extend(tasks.iter().filter(may_start).take(n_max).map(candidate));
         }
         for found in [&mut plain, &mut suspects] {
             found.sort_unstable_by_key(|candidate: &Candidate| candidate.at);

@@ -3,6 +3,7 @@ use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::run::{RunLog, RunStatus, TaskRow, TaskState};
 
 use super::MemoryStore;
+use super::signals::resumed_with;
 use super::tables::{StoredRun, Tables};
 use crate::ports::{Payload, RunFilter, RunPage, RunView, Runs, StoreError};
 
@@ -26,6 +27,10 @@ impl Runs for MemoryStore {
             let tasks = tables.runs.get(&run).map(|run| run.tasks.values());
             tasks.into_iter().flatten().cloned().collect()
         }))
+    }
+
+    async fn input(&self, run: RunKey) -> Result<Option<Payload>, StoreError> {
+        Ok(self.transact(|tables| tables.runs.get(&run).map(|run| run.input.clone())))
     }
 
     async fn output(&self, run: RunKey, node: Node) -> Result<Option<Payload>, StoreError> {
@@ -82,11 +87,10 @@ fn matches(filter: &RunFilter, run: &RunView) -> bool {
 
 /// What a task left: a completed one without an output of its own has the empty payload.
 pub(super) fn output(run: &StoredRun, node: Node) -> Option<Payload> {
-    let is_completed = |task: &TaskRow| task.state() == TaskState::Completed;
-    run.tasks
-        .get(&node)
-        .is_some_and(is_completed)
-        .then(|| run.outputs.get(&node).cloned().unwrap_or_else(Payload::empty))
+    let is_completed = |task: &&TaskRow| task.state() == TaskState::Completed;
+    let task = run.tasks.get(&node).filter(is_completed)?;
+    let received = || task.resumed.map(|resumed| resumed_with(run, resumed));
+    Some(run.outputs.get(&node).cloned().or_else(received).unwrap_or_else(Payload::empty))
 }
 
 pub(super) fn log(run: &StoredRun) -> RunLog {

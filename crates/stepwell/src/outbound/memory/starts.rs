@@ -57,6 +57,9 @@ fn start(tables: &mut Tables, request: StartRequest) -> Result<StartAnswer, Stor
         outputs: std::collections::BTreeMap::new(),
         attempts: Vec::new(),
         events: Vec::new(),
+        waits: std::collections::BTreeMap::new(),
+        signals: std::collections::BTreeMap::new(),
+        signal_numbers: std::collections::HashMap::new(),
     };
     tables.runs.insert(key, run);
     tables.run_keys.insert(key);

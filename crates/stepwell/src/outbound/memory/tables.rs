@@ -4,16 +4,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use stepwell_core::decide::{Affected, Happening, Verdict, affected, decide};
+use stepwell_core::decide::{Affected, Happening, InboxNeeds, Verdict, affected, decide};
 use stepwell_core::id::{
     DefinitionId, Epoch, Node, Queue, RunId, RunKey, ServiceId, Tenant, WorkerId,
 };
-use stepwell_core::run::{AttemptRow, Changes, EventRow, RunImage, RunRow, TaskRow};
+use stepwell_core::run::{
+    AttemptRow, Changes, EventRow, Extras, Inbox, RunImage, RunRow, TaskRow, WaitRow,
+};
 use stepwell_core::time::Timestamp;
 
 use super::corrupt;
 use super::queues::{Queued, Queues};
-use crate::ports::{ClaimRef, Hint, HintSet, Payload, StoreError, StoredDefinition};
+use super::signals::waits;
+use crate::ports::{ClaimRef, Hint, HintSet, Payload, StoreError, StoredDefinition, StoredSignal};
 
 /// Everything the store holds.
 #[derive(Default)]
@@ -32,6 +35,8 @@ pub(super) struct Tables {
     pub(super) leader: Option<LeaderEntry>,
     pub(super) last_epoch: u64,
     pub(super) n_claims: u64,
+    /// Payloads of signals that are being sent, by run and key.
+    pub(super) payloads_of_signals: HashMap<(RunKey, String), Payload>,
     pub(super) earned_hints: HintSet,
 }
 
@@ -44,6 +49,10 @@ pub(super) struct StoredRun {
     pub(super) outputs: BTreeMap<Node, Payload>,
     pub(super) attempts: Vec<AttemptRow>,
     pub(super) events: Vec<EventRow>,
+    pub(super) waits: BTreeMap<Node, WaitRow>,
+    pub(super) signals: BTreeMap<u64, StoredSignal>,
+    /// The numbers of its signals, by key.
+    pub(super) signal_numbers: HashMap<String, u64>,
 }
 
 /// A worker that has not been found dead.
@@ -114,8 +123,16 @@ impl Tables {
     ) -> Result<Verdict, StoreError> {
         let stored_run = self.run(run)?;
         let stored = self.plan_of(stored_run)?;
-        let tasks = load(stored_run, &affected(&stored.definition, [&happening]));
+        let mut affected = affected(&stored.definition, [&happening]);
+        let inbox = affected.inbox.as_ref().map(|needs| load_inbox(stored_run, needs));
+        if let Some(inbox) = &inbox {
+            affected.add_waits(&stored.definition, &inbox.waits, [&happening]);
+        }
+        let tasks = load(stored_run, &affected);
         let mut image = RunImage::new(&stored.definition, self.now, stored_run.row.clone(), tasks);
+        if let Some(inbox) = inbox {
+            image = image.with_inbox(inbox);
+        }
         let verdict = decide(&mut image, happening);
         self.write(image, &stored);
         Ok(verdict)
@@ -131,11 +148,15 @@ impl Tables {
         for task in tasks.into_iter().filter(|task| changes.touched.contains(&task.node)) {
             run.tasks.insert(task.node, task);
         }
+        let deadline = run.row.standing_deadline();
         let losses = |node: &Node| run.tasks.get(node).map_or(0, |task| task.losses);
         let queued: Vec<(Node, u32)> =
             changes.enqueued.iter().map(|node| (*node, losses(node))).collect();
         run.attempts.extend(changes.attempts.iter().cloned());
         run.events.extend(changes.events.iter().cloned());
+        if let Some(extras) = &changes.extras {
+            self.write_inbox(key, extras);
+        }
         self.remove_places(key, &tenant, &changes);
         for (node, losses) in queued {
             let task = Queued {
@@ -145,12 +166,35 @@ impl Tables {
                 queue: stored.definition.queue(node),
                 service: stored.service(),
                 losses,
+                deadline,
             };
             self.queues.enqueue(task);
         }
         self.earned_hints.add_all(HintSet::earned_by(&changes));
         for timer in changes.timers {
             self.timers.set(key, timer.node, self.now.after(timer.after));
+        }
+    }
+
+    /// Writes waits and signals of a run.
+    fn write_inbox(&mut self, key: RunKey, extras: &Extras) {
+        let Some(run) = self.runs.get_mut(&key) else { return };
+        for node in &extras.waits_closed {
+            run.waits.remove(node);
+        }
+        for wait in &extras.waits_opened {
+            run.waits.insert(wait.node, wait.clone());
+        }
+        for row in &extras.signals_stored {
+            let payload = self.payloads_of_signals.remove(&(key, row.key.clone()));
+            let payload = payload.unwrap_or_else(Payload::empty).of_signal(&row.name);
+            run.signal_numbers.insert(row.key.clone(), row.number);
+            run.signals.insert(row.number, StoredSignal { row: row.clone(), payload });
+        }
+        for (number, node) in &extras.signals_consumed {
+            if let Some(signal) = run.signals.get_mut(number) {
+                signal.row.consumed_by = Some(*node);
+            }
         }
     }
 
@@ -172,6 +216,18 @@ impl Tables {
     pub(super) fn earn(&mut self, hint: Hint) {
         self.earned_hints.add(hint);
     }
+}
+
+/// Copies the waits and signals a decision needs.
+fn load_inbox(run: &StoredRun, needs: &InboxNeeds) -> Inbox {
+    let by_key = needs.keys.iter().filter_map(|key| run.signal_numbers.get(key));
+    let mut numbers: BTreeSet<u64> = by_key.copied().collect();
+    if needs.unconsumed && run.row.n_unconsumed > 0 {
+        let is_left = |signal: &&StoredSignal| signal.row.consumed_by.is_none();
+        numbers.extend(run.signals.values().filter(is_left).map(|signal| signal.row.number));
+    }
+    let signals = numbers.iter().filter_map(|number| run.signals.get(number));
+    Inbox { waits: waits(run), signals: signals.map(|signal| signal.row.clone()).collect() }
 }
 
 /// Copies the rows a decision needs.

@@ -48,7 +48,8 @@ impl Workers for MemoryStore {
 
     async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError> {
         self.transact(|tables| {
-            let Some(entry) = tables.workers.get_mut(worker) else { return Ok(()) };
+            let is_here = |entry: &&mut WorkerEntry| !entry.is_gone;
+            let Some(entry) = tables.workers.get_mut(worker).filter(is_here) else { return Ok(()) };
             entry.is_gone = true;
             if entry.claims.is_empty() {
                 tables.workers.remove(worker);

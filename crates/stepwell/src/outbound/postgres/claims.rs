@@ -11,12 +11,12 @@ use super::rows::queue::ClaimedCandidate;
 use super::rows::run::RunRef;
 use super::rows::task::is_failure_handler;
 use super::rows::worker::ServingWorker;
-use super::run::inputs::{InputPlan, read_inputs};
+use super::run::inputs::{InputPlan, ReadyTask, read_inputs};
 use super::session::{Conflict, Done, PgResult, Session};
 use super::{PostgresStore, Role};
 use crate::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, StoreError, StoredDefinition,
-    TaskInputs,
+    ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, InputsOf, StoreError,
+    StoredDefinition, TaskInputs,
 };
 
 #[async_trait]
@@ -27,9 +27,9 @@ impl Claims for PostgresStore {
         self.with_retries(|| self.claim_once(&request)).await
     }
 
-    async fn inputs(&self, claims: &[ClaimRef]) -> Result<Vec<TaskInputs>, StoreError> {
+    async fn inputs(&self, tasks: &[InputsOf]) -> Result<Vec<TaskInputs>, StoreError> {
         let session = self.unopened(Role::Work).await?;
-        let inputs = read_inputs(&self.shared.ids(&session), claims).await?;
+        let inputs = read_inputs(&self.shared.ids(&session), tasks).await?;
         session.end();
         Ok(inputs)
     }
@@ -101,10 +101,12 @@ impl PostgresStore {
         let tenants = chosen.tasks.iter().map(|task| task.run_ref.tenant_no).collect();
         let tenants = ids.tenant_names(&tenants).await?;
         let stored = |id: &DefinitionId| definitions.get(id).map(|stored| &**stored);
-        let tasks = chosen.tasks.iter();
-        let plan = InputPlan::new(
-            tasks.map(|task| (task.run, task.node, stored(&task.run_ref.definition))),
-        );
+        let plan = InputPlan::new(chosen.tasks.iter().map(|task| ReadyTask {
+            run: task.run,
+            node: task.node,
+            resumed: task.resumed,
+            stored: stored(&task.run_ref.definition),
+        }));
         let (claimed, turn, inputs, closed) = tokio::join!(
             biased;
             queues.claim(serving, chosen, fence),
@@ -130,6 +132,7 @@ impl PostgresStore {
                 definition: definitions.get(&definition).cloned().ok_or_else(missing)?,
                 attempt: queues.start_attempt(task).attempt,
                 failures: task.failures,
+                resumed: task.resumed,
                 is_suspect: is_suspect(task.losses, request.crash_limit),
                 inputs: inputs.filter(|_| !is_failure_handler(task.node)),
             })

@@ -1,7 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use stepwell_core::decide::{CancelAnswer, Happening, RunHappening, TaskHappening, Verdict};
+use stepwell_core::decide::{
+    CancelAnswer, CancelRequest, Happening, RunHappening, TaskHappening, Verdict,
+};
 use stepwell_core::id::{Node, RunKey};
 use stepwell_core::run::AttemptState;
 use uuid::Uuid;
@@ -30,8 +32,12 @@ impl Commits for PostgresStore {
         self.with_retries(|| self.commit_once(&items, offer.as_ref())).await
     }
 
-    async fn cancel(&self, run: RunKey) -> Result<Option<CancelAnswer>, StoreError> {
-        self.with_retries(|| self.cancel_once(run)).await
+    async fn cancel(
+        &self,
+        run: RunKey,
+        request: CancelRequest,
+    ) -> Result<Option<CancelAnswer>, StoreError> {
+        self.with_retries(|| self.cancel_once(run, &request)).await
     }
 }
 
@@ -92,11 +98,15 @@ impl PostgresStore {
         (happenings, outputs)
     }
 
-    async fn cancel_once(&self, run: RunKey) -> PgResult<Done<Option<CancelAnswer>>> {
+    async fn cancel_once(
+        &self,
+        run: RunKey,
+        request: &CancelRequest,
+    ) -> PgResult<Done<Option<CancelAnswer>>> {
         let session = self.begin(Role::Work).await?;
         lock_serving_shared(&session).await?;
         let runs = self.shared.runs(&session);
-        let happening = Happening::Run(RunHappening::Cancelled);
+        let happening = Happening::Run(RunHappening::Cancelled(request.clone()));
         let happened = Happened { token: None, happening };
         let (mut verdicts, hints) = runs.happen(Happenings::from([(run, vec![happened])])).await?;
         let answer = match verdicts.next(run) {

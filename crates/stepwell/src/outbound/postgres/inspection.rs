@@ -2,7 +2,9 @@ use async_trait::async_trait;
 use stepwell_core::run::RunLog;
 
 use super::lead::reap::READ_CLAIMS;
-use super::rows::{attempt, corrupt, event, queue, read_all, run, task, tenant, timer, worker};
+use super::rows::{
+    attempt, corrupt, event, queue, read_all, run, signal, task, tenant, timer, wait, worker,
+};
 use super::session::{PgResult, Session};
 use super::sql::{self, Sql};
 use super::{PostgresStore, Role};
@@ -12,6 +14,8 @@ const DUMP_RUNS: Sql = sql::RUN.named("dump_runs");
 const DUMP_TASKS: Sql = sql::TASK.named("dump_tasks");
 const DUMP_ATTEMPTS: Sql = sql::ATTEMPT.named("dump_attempts");
 const DUMP_EVENTS: Sql = sql::EVENT.named("dump_events");
+const DUMP_WAITS: Sql = sql::WAIT.named("dump_waits");
+const DUMP_SIGNALS: Sql = sql::SIGNAL.named("dump_signals");
 const READ_PLACES: Sql = sql::QUEUE.named("read_places");
 const READ_TIMERS: Sql = sql::TIMER.named("read_timers");
 const READ_WORKERS: Sql = sql::WORKER.named("read_workers");
@@ -37,6 +41,8 @@ async fn runs(session: &Session) -> PgResult<StoreDump> {
         let run = run::read(&row)?.row;
         let log = RunLog { run, open: Vec::new(), attempts: Vec::new(), events: Vec::new() };
         dump.tasks.insert(log.run.key, Vec::new());
+        dump.waits.insert(log.run.key, Vec::new());
+        dump.signals.insert(log.run.key, Vec::new());
         dump.runs.insert(log.run.key, log);
     }
     for row in session.all(DUMP_TASKS, &[]).await? {
@@ -57,6 +63,14 @@ async fn runs(session: &Session) -> PgResult<StoreDump> {
         if let Some(log) = dump.runs.get_mut(&run) {
             log.events.push(event);
         }
+    }
+    for row in session.all(DUMP_WAITS, &[]).await? {
+        let (run, wait) = wait::read(&row)?;
+        dump.waits.entry(run).or_default().push(wait);
+    }
+    for row in session.all(DUMP_SIGNALS, &[]).await? {
+        let (run, signal) = signal::read(&row)?;
+        dump.signals.entry(run).or_default().push(signal);
     }
     Ok(dump)
 }

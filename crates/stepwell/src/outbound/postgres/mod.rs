@@ -25,6 +25,7 @@ mod run;
 mod runs;
 mod schema;
 mod session;
+mod signals;
 mod sql;
 mod starts;
 mod tenants;
@@ -167,7 +168,7 @@ impl PostgresStore {
 
     /// Repairs what a conflict names, so that the same does not happen again.
     async fn repair(&self, conflict: Conflict) -> Result<(), StoreError> {
-        let Shared { pool, ids, guesses, .. } = &*self.shared;
+        let Shared { pool, ids, guesses, plans, .. } = &*self.shared;
         match conflict {
             Conflict::TenantHasLimit(tenants) => guesses.remember_limits(tenants),
             Conflict::WorkerChanged(changed) => guesses.remember_worker(changed.0, changed.1),
@@ -175,6 +176,7 @@ impl PostgresStore {
             Conflict::OutOfPositions(full) => guesses.remember_full(full),
             Conflict::WrongFailures(failures) => guesses.remember_failures(failures),
             Conflict::RunsChanged => ids.forget_runs(),
+            Conflict::PoliciesChanged(revisions) => plans.saw_revisions(revisions),
             Conflict::TenantsRenumbered => ids.forget_tenants(),
             Conflict::NoPositionRow(missing) => insert_missing_positions(pool, &missing).await?,
             Conflict::Deadlock(_) | Conflict::SettingsChanged | Conflict::RunGone => {}

@@ -11,7 +11,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Config, Transaction};
 
 use super::connection::connect::{Connector, Driver};
-use super::connection::options::PostgresOptions;
+use super::connection::options::{Access, PostgresOptions};
 use super::connection::pool::{Pool, PoolParts, describe};
 use super::connection::role::Role;
 use super::connection::settings::{begin, session_settings};
@@ -113,17 +113,17 @@ async fn prepare(
     let (mut client, driven) = driver.connect(connector).await?;
     // A pooler may give every transaction another connection, so what is asked is asked in one.
     let look = client.transaction().await?;
-    check_server(&look).await?;
+    check_server(&look, options.access).await?;
     let applied = migrate::version_applied(&look, &options.schema).await?;
     look.commit().await?;
-    migrate::migrate(&mut client, &options.schema, applied, options.migrates).await?;
+    migrate::migrate(&mut client, &options.schema, applied, options.access).await?;
     drop(client);
     // The connection says goodbye before the next one is made.
     let _ = driven.await;
     Ok(())
 }
 
-async fn check_server(client: &Transaction<'_>) -> Result<(), Failed> {
+async fn check_server(client: &Transaction<'_>, access: Access) -> Result<(), Failed> {
     let ask = "select current_setting('server_version_num')::int, pg_is_in_recovery(), \
                current_setting('transaction_read_only')::bool";
     let row = client.query_one(ask, &[]).await?;
@@ -133,7 +133,7 @@ async fn check_server(client: &Transaction<'_>) -> Result<(), Failed> {
         let message = format!("the server has version {major}, 14 is needed");
         return Err(refuse(message).into());
     }
-    if !server.takes_writes {
+    if !server.takes_writes && access != Access::Read {
         return Err(read_only("the server takes no writes").into());
     }
     Ok(())

@@ -1,5 +1,3 @@
-use std::collections::BTreeSet;
-
 use async_trait::async_trait;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::run::{RunLog, RunStatus, TaskRow};
@@ -7,8 +5,10 @@ use tokio_postgres::Row;
 
 use super::lookup::IdLookup;
 use super::rows::run::StoredRun;
-use super::rows::{attempt, event, key, keys, payload, read_all, rows_max as limit, run, task};
-use super::run::inputs::read_parent_results;
+use super::rows::{
+    attempt, event, int32, key, keys, payload, read_all, rows_max as limit, run, task,
+};
+use super::run::inputs::READ_INPUTS;
 use super::run::start::FIND_RUNS;
 use super::session::{Params, PgResult, Session};
 use super::sql::{self, Sql};
@@ -21,6 +21,7 @@ const LIST_RUNS: Sql = sql::RUN.named("list_runs");
 const READ_TASKS: Sql = sql::TASK.named("read_tasks");
 const READ_ATTEMPTS: Sql = sql::ATTEMPT.named("read_attempts");
 const READ_EVENTS: Sql = sql::EVENT.named("read_events");
+const READ_OUTPUT: Sql = sql::PAYLOAD.named("read_output");
 const READ_OUTPUTS: Sql = sql::PAYLOAD.named("read_outputs");
 
 #[async_trait]
@@ -49,18 +50,23 @@ impl Runs for PostgresStore {
         Ok(tasks)
     }
 
+    async fn input(&self, run: RunKey) -> Result<Option<Payload>, StoreError> {
+        let rows = self.query_once(Role::Work, READ_INPUTS, &[&keys(&[run])]).await?;
+        Ok(payload::read_inputs(&rows)?.remove(&run))
+    }
+
     async fn output(&self, run: RunKey, node: Node) -> Result<Option<Payload>, StoreError> {
         let session = self.begin(Role::Work).await?;
-        let mut results = read_parent_results(&session, BTreeSet::from([(run, node)])).await?;
+        let row = session.one(READ_OUTPUT, &[&key(run), &int32(node.0)]).await?;
         self.commit_session(session).await?;
-        Ok(results.remove(&(run, node)).and_then(|(_, output)| output))
+        row.as_ref().map(|row| Ok(payload::read_left(row)?.1)).transpose()
     }
 
     async fn outputs(&self, run: RunKey) -> Result<Vec<(Node, Payload)>, StoreError> {
         let session = self.begin(Role::Work).await?;
         let outputs = session.all(READ_OUTPUTS, &[&key(run)]).await?;
         self.commit_session(session).await?;
-        read_all(&outputs, payload::read_optional_output)
+        read_all(&outputs, payload::read_left)
     }
 
     async fn log(&self, run: RunKey) -> Result<Option<RunLog>, StoreError> {

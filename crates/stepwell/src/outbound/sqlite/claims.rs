@@ -6,7 +6,7 @@ use super::SqliteStore;
 use super::queue::claim;
 use super::run::inputs;
 use super::writer::Transaction;
-use crate::ports::{ClaimAnswer, ClaimRef, ClaimRequest, Claims, StoreError, TaskInputs};
+use crate::ports::{ClaimAnswer, ClaimRequest, Claims, InputsOf, StoreError, TaskInputs};
 
 /// A claim of few tasks does not wait for the disk: a power cut that takes it back ends its worker,
 /// too, and the task is in its queue again. Among many the wait costs each hardly anything, and
@@ -29,10 +29,10 @@ impl Claims for SqliteStore {
         Ok(answer)
     }
 
-    async fn inputs(&self, claims: &[ClaimRef]) -> Result<Vec<TaskInputs>, StoreError> {
-        let claims = claims.to_vec();
+    async fn inputs(&self, tasks: &[InputsOf]) -> Result<Vec<TaskInputs>, StoreError> {
+        let tasks = tasks.to_vec();
         self.read(move |transaction| {
-            inputs::read(transaction.file, transaction.definitions, &claims)
+            inputs::read(transaction.file, transaction.definitions, &tasks)
         })
         .await
     }

@@ -1,5 +1,7 @@
 use async_trait::async_trait;
-use stepwell_core::decide::{CancelAnswer, Happening, RunHappening, TaskHappening, Verdict};
+use stepwell_core::decide::{
+    CancelAnswer, CancelRequest, Happening, RunHappening, TaskHappening, Verdict,
+};
 use stepwell_core::id::RunKey;
 
 use super::file::corrupt;
@@ -31,8 +33,12 @@ impl Commits for SqliteStore {
         .await
     }
 
-    async fn cancel(&self, run: RunKey) -> Result<Option<CancelAnswer>, StoreError> {
-        self.write(move |transaction| cancel(transaction, run)).await
+    async fn cancel(
+        &self,
+        run: RunKey,
+        request: CancelRequest,
+    ) -> Result<Option<CancelAnswer>, StoreError> {
+        self.write(move |transaction| cancel(transaction, run, request)).await
     }
 }
 
@@ -63,11 +69,12 @@ fn commit(
 fn cancel(
     transaction: &mut Transaction<'_, '_>,
     run: RunKey,
+    request: CancelRequest,
 ) -> Result<Option<CancelAnswer>, StoreError> {
     if transaction.cache.runs.find(transaction.file, run)?.is_none() {
         return Ok(None);
     }
-    match happen(transaction, run, Happening::Run(RunHappening::Cancelled))? {
+    match happen(transaction, run, Happening::Run(RunHappening::Cancelled(request)))? {
         Verdict::Cancel(answer) => Ok(Some(answer)),
         _ => Err(corrupt("a request to cancel was not answered")),
     }

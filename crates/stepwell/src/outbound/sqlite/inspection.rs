@@ -26,13 +26,15 @@ fn dump(file: File<'_, '_>) -> Result<StoreDump, StoreError> {
     Ok(dump)
 }
 
-/// All runs with their tasks and logs, a statement per table.
+/// All runs with their tasks, logs, waits and signals, a statement per table.
 fn runs(file: File<'_, '_>) -> Result<StoreDump, StoreError> {
     let mut dump = StoreDump::default();
     for run in rows::run::all(file)? {
         let (key, run) = (run.row.key, run.row);
         let log = RunLog { run, open: Vec::new(), attempts: Vec::new(), events: Vec::new() };
         dump.tasks.insert(key, Vec::new());
+        dump.waits.insert(key, Vec::new());
+        dump.signals.insert(key, Vec::new());
         dump.runs.insert(key, log);
     }
     for (run, task) in rows::task::all(file)? {
@@ -46,6 +48,12 @@ fn runs(file: File<'_, '_>) -> Result<StoreDump, StoreError> {
     }
     for (run, event) in rows::event::all(file)? {
         dump.runs.entry(run).and_modify(|log| log.events.push(event));
+    }
+    for (run, wait) in rows::wait::all(file)? {
+        dump.waits.entry(run).or_default().push(wait);
+    }
+    for (run, signal) in rows::signal::all(file)? {
+        dump.signals.entry(run).or_default().push(signal);
     }
     Ok(dump)
 }

@@ -21,6 +21,7 @@ mod rows;
 mod run;
 mod runs;
 mod schema;
+mod signals;
 mod starts;
 mod tenants;
 mod timers;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize};
 
 use rusqlite::Connection;
+use stepwell_core::code::Code;
 
 use crate::error::Error;
 use crate::outbound::tokio::SystemClock;
@@ -51,7 +53,8 @@ pub struct SqliteStore {
 }
 
 struct Shared {
-    writer: Calls,
+    /// None where nothing is written.
+    writer: Option<Calls>,
     reader: Calls,
     hints: HintSender,
     traffic: Arc<TrafficCounter>,
@@ -84,15 +87,16 @@ impl SqliteStore {
     }
 
     /// Opens a file on the given clock, as tests and simulations do, and brings its tables up to
-    /// date.
+    /// date, unless the options say otherwise.
     ///
     /// # Errors
     /// When the file cannot be opened, is no file of ours, or is of a newer version.
     pub fn with_clock(options: SqliteOptions, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let mut connection = options.connect_to_write()?;
-        schema::migrate(&mut connection, clock.now())?;
+        let connection = prepare(&options, clock.as_ref())?;
         let locks = Arc::new(ProcessLocks::beside(options.path()));
-        locks.remove_free(&locks_needed(&connection)?);
+        if let Some(connection) = &connection {
+            locks.remove_free(&locks_needed(connection)?);
+        }
         let (hints, definitions) = (HintSender::default(), DefinitionCache::default());
         let (n_wakes, traffic) = (Arc::new(AtomicI64::new(0)), Arc::<TrafficCounter>::default());
         let parts = || TransactionParts {
@@ -109,7 +113,8 @@ impl SqliteStore {
             sync_mode: options.sync_mode(),
             wal: WalFile::of(options.path()),
         };
-        let writer = start_writer(connection, writer).map_err(no_thread)?;
+        let start = |connection| start_writer(connection, writer).map_err(no_thread);
+        let writer = connection.map(start).transpose()?;
         let reader = start_reader(options.connect_to_read()?, parts()).map_err(no_thread)?;
         let n_claimed_last = AtomicUsize::new(0);
         let hints_to_give = hints.clone();
@@ -131,7 +136,7 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.shared.writer.call(work).await
+        self.writer()?.call(work).await
     }
 
     /// As [`write`](Self::write), without waiting for the disk.
@@ -139,7 +144,14 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.shared.writer.call_without_wait(work).await
+        self.writer()?.call_without_wait(work).await
+    }
+
+    fn writer(&self) -> Result<&Calls, StoreError> {
+        self.shared.writer.as_ref().ok_or_else(|| StoreError::Refused {
+            code: Code::ReadOnlyStore,
+            message: "the file was opened to be read only".into(),
+        })
     }
 
     /// Reads in one snapshot on the reading thread.
@@ -149,6 +161,23 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         self.shared.reader.call(work).await
     }
+}
+
+/// Sees to the tables, as far as the options allow. Gives the connection that writes, if there is
+/// to be one.
+fn prepare(options: &SqliteOptions, clock: &dyn Clock) -> Result<Option<Connection>, StoreError> {
+    if !options.migrates() {
+        // A file of somebody else's is left as it is, so the first look changes nothing.
+        schema::check(&options.connect_to_read()?, options)?;
+    }
+    if options.is_read_only() {
+        return Ok(None);
+    }
+    let mut connection = options.connect_to_write()?;
+    if options.migrates() {
+        schema::migrate(&mut connection, clock.now())?;
+    }
+    Ok(Some(connection))
 }
 
 /// The process locks of workers that were not found dead.

@@ -31,6 +31,10 @@ impl Runs for SqliteStore {
         self.read(move |transaction| rows::task::of_run(transaction.file, run)).await
     }
 
+    async fn input(&self, run: RunKey) -> Result<Option<Payload>, StoreError> {
+        self.read(move |transaction| inputs::read_input(transaction.file, run)).await
+    }
+
     async fn output(&self, run: RunKey, node: Node) -> Result<Option<Payload>, StoreError> {
         self.read(move |transaction| inputs::read_output(transaction.file, run, node)).await
     }

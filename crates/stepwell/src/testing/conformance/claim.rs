@@ -7,7 +7,7 @@ use stepwell_core::run::TaskState;
 use stepwell_core::time::Timestamp;
 
 use super::world::{LEASE, TENANT, WORKER, World, completed_with, step_of, worker};
-use crate::ports::{ClaimAnswer, ClaimRef, Clock};
+use crate::ports::{ClaimAnswer, ClaimedTask, Clock, InputsOf};
 
 pub(super) async fn tasks_of_one_tenant_come_in_the_order_they_became_ready(world: &World) {
     let flow = world.define("a").await;
@@ -272,7 +272,7 @@ pub(super) async fn inputs_come_in_the_order_asked_for(world: &World) {
         world.try_start(request).await;
     }
     let batch = world.claim_all().await;
-    let backwards: Vec<ClaimRef> = batch.iter().rev().map(|task| task.claim).collect();
+    let backwards: Vec<InputsOf> = batch.iter().rev().map(ClaimedTask::inputs_of).collect();
     let inputs = world.store().inputs(&backwards).await.expect("read inputs");
     let inputs: Vec<&[u8]> = inputs.iter().map(|inputs| &*inputs.input.bytes).collect();
     assert_eq!(inputs, [&b"third"[..], b"second", b"first"]);
@@ -290,8 +290,8 @@ pub(super) async fn inputs_of_siblings_are_told_apart(world: &World) {
     }
     let batch = world.claim_all().await;
     assert_eq!(batch.len(), 10);
-    let claims: Vec<ClaimRef> = batch.iter().map(|task| task.claim).collect();
-    let together = world.store().inputs(&claims).await.expect("read inputs");
+    let tasks: Vec<InputsOf> = batch.iter().map(ClaimedTask::inputs_of).collect();
+    let together = world.store().inputs(&tasks).await.expect("read inputs");
     for (task, inputs) in batch.iter().zip(together) {
         assert_eq!(inputs, world.inputs(task).await, "{}", step_of(task));
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use stepwell_core::decide::CancelRequest;
 use stepwell_core::failure::FailureKind;
 use stepwell_core::id::{Node, RunKey};
 use stepwell_core::run::RunStatus;
@@ -199,7 +200,7 @@ pub(super) async fn ended_runs_are_told_from_others_in_one_read(world: &World) {
     world.complete(&batch[0]).await;
     world.fail(&batch[1]).await;
     let store = world.store();
-    store.cancel(runs[2]).await.expect("cancel");
+    store.cancel(runs[2], CancelRequest::by("a test")).await.expect("cancel");
     let asked: Vec<RunKey> = runs.iter().copied().chain([RunKey(77)]).collect();
     let mut ended = store.ended(&asked).await.expect("read ends");
     ended.sort_unstable();

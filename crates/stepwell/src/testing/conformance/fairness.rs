@@ -233,6 +233,19 @@ pub(super) async fn a_cancelled_line_gives_its_places_back(world: &World) {
     assert!(tenants.contains(&"sorry".to_owned()), "{tenants:?}");
 }
 
+pub(super) async fn a_cancelled_task_that_others_passed_costs_its_tenant_no_turn(world: &World) {
+    // R2, T3: the stand-in never asks for work, so the frontier passes the task it could have.
+    let (flow, stray) = (world.define("a").await, world.define_unserved("b").await);
+    world.hire_for("stand-in", &["default"], &[&stray]).await;
+    world.start_many_for("steady", &flow, 4).await;
+    let passed = world.start_for("patient", &stray).await;
+    served(world, &worker(super::world::WORKER), 2).await;
+    world.pass(MOMENT);
+    world.cancel(&passed).await;
+    world.start_for("patient", &flow).await;
+    assert_eq!(served(world, &worker(super::world::WORKER), 1).await, ["patient"]);
+}
+
 pub(super) async fn a_retry_goes_to_the_end_of_its_tenants_line(world: &World) {
     let flow = world.define("a * 1").await;
     let runs = world.start_many_for("acme", &flow, 3).await;

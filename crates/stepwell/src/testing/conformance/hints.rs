@@ -181,3 +181,100 @@ pub(super) async fn where_no_claim_was_taken_none_is_hinted_at(world: &World) {
     world.fail(&world.claim_one().await).await;
     assert!(!is_given(&mut hints, Hint::Claims));
 }
+
+pub(super) async fn a_signal_hints_at_what_became_ready(world: &World) {
+    // FC1, L7: the child of a wait, and a step that waited.
+    let flow = world.define("w ? paid; b < w; a").await;
+    let run = world.start(&flow).await;
+    world.waits_for(&world.claim_one().await, "sent").await;
+    for name in ["paid", "sent"] {
+        let mut hints = look(world);
+        world.signal(&run, name).await;
+        assert!(is_given(&mut hints, Hint::Ready), "{name}");
+    }
+}
+
+pub(super) async fn a_signal_that_ends_a_run_hints_at_the_end(world: &World) {
+    // R22
+    let flow = world.define("w ? paid").await;
+    let run = world.start(&flow).await;
+    let mut hints = look(world);
+    world.signal(&run, "paid").await;
+    assert!(is_given(&mut hints, Hint::Ended));
+}
+
+pub(super) async fn a_wait_that_opens_hints_at_its_timer(world: &World) {
+    // FC1: opened by a start, by a signal, by a commit, and by a step itself.
+    let flow = world.define("w ? paid/1h; v ? sent/1h < w; a; u ? sent/1h < a; b").await;
+    let mut hints = look(world);
+    let run = world.start(&flow).await;
+    assert!(is_given(&mut hints, Hint::Timers));
+    let mut hints = look(world);
+    world.signal(&run, "paid").await;
+    assert!(is_given(&mut hints, Hint::Timers));
+    let batch = world.claim_all().await;
+    let mut hints = look(world);
+    world.complete(batch.of("a")).await;
+    assert!(is_given(&mut hints, Hint::Timers));
+    let mut hints = look(world);
+    world.waits_for(batch.of("b"), "sent/1h").await;
+    assert!(is_given(&mut hints, Hint::Timers));
+}
+
+pub(super) async fn a_wait_that_has_to_look_hints_at_its_timer(world: &World) {
+    // Nobody would look at what was kept before the leader's next round.
+    let flow = world.define("a; w ? paid < a; b").await;
+    let run = world.start(&flow).await;
+    world.signal(&run, "paid").await;
+    let batch = world.claim_all().await;
+    let mut hints = look(world);
+    world.complete(batch.of("a")).await;
+    assert!(is_given(&mut hints, Hint::Timers));
+    let mut hints = look(world);
+    world.waits_for(batch.of("b"), "sent").await;
+    assert!(is_given(&mut hints, Hint::Timers));
+}
+
+pub(super) async fn a_look_and_a_time_out_hint_at_what_follows(world: &World) {
+    let flow = world.define("a; w ? paid/1h < a; b < w").await;
+    let (paid, late) = (world.start(&flow).await, world.start(&flow).await);
+    world.signal(&paid, "paid").await;
+    world.complete_together(&world.claim_all().await).await;
+    let mut hints = look(world);
+    world.fire_all().await;
+    assert!(is_given(&mut hints, Hint::Ready));
+    assert_eq!(world.drain().await, "b");
+    assert_eq!(world.states(&late).await, "a COMPLETED, w WAITING, b PENDING");
+    world.pass(Duration::from_hours(1));
+    let mut hints = look(world);
+    world.fire_all().await;
+    assert!(is_given(&mut hints, Hint::Ready));
+}
+
+pub(super) async fn a_deadline_hints_at_its_timer_and_at_what_it_ends(world: &World) {
+    let flow = world.define(Sketch::from("a").on_failure()).await;
+    let mut hints = look(world);
+    world.start_within(&flow, Duration::from_secs(1)).await;
+    assert!(is_given(&mut hints, Hint::Timers));
+    world.claim_one().await;
+    world.pass(Duration::from_secs(1));
+    let mut hints = look(world);
+    world.fire().await;
+    assert!(is_given(&mut hints, Hint::Claims));
+    assert!(is_given(&mut hints, Hint::Ready), "its failure handler");
+    let handler = world.claim_one().await;
+    let mut hints = look(world);
+    world.complete(&handler).await;
+    assert!(is_given(&mut hints, Hint::Ended));
+}
+
+pub(super) async fn a_forced_end_is_hinted_at(world: &World) {
+    // L12
+    let flow = world.define(Sketch::from("a").on_failure()).await;
+    let run = world.start(&flow).await;
+    world.fail(&world.claim_one().await).await;
+    world.claim_one().await;
+    let mut hints = look(world);
+    world.force(&run).await;
+    assert!(is_given(&mut hints, Hint::Claims) && is_given(&mut hints, Hint::Ended));
+}

@@ -4,7 +4,9 @@
 //! suite, property tests and simulations all use them. [`regressions`] compares two snapshots: what
 //! has ended stays as it was.
 
+mod deadline;
 mod history;
+mod inbox;
 mod line;
 mod log;
 mod run;
@@ -12,7 +14,7 @@ mod run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use stepwell_core::id::DefinitionId;
+use stepwell_core::id::{DefinitionId, Node};
 
 use crate::ports::{Store, StoreDump, StoredDefinition};
 
@@ -54,8 +56,11 @@ pub fn violations(dump: &StoreDump, definitions: &DefinitionsById) -> Vec<String
         let mut of_run = Findings::default();
         run::check(&stored.definition, log, tasks, &mut of_run);
         log::check(log, tasks, &mut of_run);
+        inbox::check(dump, log, tasks, &mut of_run);
+        deadline::check(log, dump.timers.get(&(*key, Node::DEADLINE)).copied(), &mut of_run);
         findings.0.extend(of_run.0.iter().map(|finding| format!("run {key}: {finding}")));
     }
+    inbox::check_owners(dump, &mut findings);
     line::check(dump, &mut findings);
     findings.0
 }

@@ -6,7 +6,7 @@ use stepwell_core::code::Code;
 use stepwell_core::run::TaskState;
 
 use super::world::{
-    Chance, TENANT, WORKER, World, completed, failed, failed_for_good, tenant, worker,
+    Chance, TENANT, WORKER, World, completed, failed, failed_for_good, tenant, waiting, worker,
 };
 use crate::ports::{ClaimedTask, Outcome, StoreError, TaskPlace, TenantSettings};
 
@@ -74,6 +74,16 @@ pub(super) async fn a_skip_lets_the_next_task_in(world: &World) {
 pub(super) async fn a_sleep_lets_the_next_task_in(world: &World) {
     // R26, R4
     check_freed_by(world, "a ~? 1h", Outcome::Slept).await;
+}
+
+pub(super) async fn a_wait_lets_the_next_task_in(world: &World) {
+    // R26
+    check_freed_by(world, "a", waiting("paid")).await;
+}
+
+pub(super) async fn a_conditional_wait_lets_the_next_task_in(world: &World) {
+    // R26
+    check_freed_by(world, "a ?? paid", waiting("paid/1h")).await;
 }
 
 pub(super) async fn a_loss_lets_the_next_task_in(world: &World) {
@@ -202,8 +212,15 @@ pub(super) async fn a_tenant_is_seen_with_its_settings(world: &World) {
     assert_eq!(counts(world, TENANT).await, (0, 0, 0));
 }
 
+pub(super) async fn the_greatest_limit_is_kept_as_it_is(world: &World) {
+    // R26
+    world.limit(TENANT, i32::MAX.unsigned_abs()).await;
+    let settings = world.tenant_view(TENANT).await.settings;
+    assert_eq!(settings.tasks_max, Some(2_147_483_647));
+}
+
 pub(super) async fn settings_that_make_no_sense_are_refused(world: &World) {
-    let bad = [(0, None), (1_001, None), (1, Some(0))];
+    let bad = [(0, None), (1_001, None), (1, Some(0)), (1, Some(1 << 31)), (1, Some(u32::MAX))];
     for (weight, tasks_max) in bad {
         let settings = TenantSettings { weight, tasks_max };
         let refused = [

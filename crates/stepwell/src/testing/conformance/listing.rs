@@ -1,5 +1,6 @@
 //! Listing: runs newest first, in pages, by tenant, workflow and status.
 
+use stepwell_core::decide::CancelRequest;
 use stepwell_core::id::{Node, RunId, RunKey};
 use stepwell_core::run::RunStatus;
 
@@ -44,6 +45,16 @@ pub(super) async fn pages_neither_repeat_nor_lose_a_run(world: &World) {
 pub(super) async fn a_listing_of_nothing_is_one_empty_page(world: &World) {
     let page = world.store().list(&RunFilter::default(), None, 10).await.expect("list runs");
     assert!(page.runs.is_empty() && page.next.is_none());
+}
+
+pub(super) async fn a_full_last_page_promises_no_further_one(world: &World) {
+    let flow = world.define("a").await;
+    world.start_many_for(TENANT, &flow, 4).await;
+    let store = world.store();
+    let first = store.list(&RunFilter::default(), None, 2).await.expect("list runs");
+    let last = store.list(&RunFilter::default(), first.next, 2).await.expect("list runs");
+    assert!(first.next.is_some() && last.next.is_none(), "{:?}, {:?}", first.next, last.next);
+    assert_eq!((first.runs.len(), last.runs.len()), (2, 2));
 }
 
 pub(super) async fn runs_started_while_paging_do_not_disturb_it(world: &World) {
@@ -165,5 +176,5 @@ pub(super) async fn a_run_that_is_not_there_has_nothing(world: &World) {
     assert!(store.outputs(key).await.expect("read outputs").is_empty());
     assert!(store.output(key, Node(0)).await.expect("read an output").is_none());
     assert!(store.log(key).await.expect("read a log").is_none());
-    assert!(store.cancel(key).await.expect("cancel a run").is_none());
+    assert!(store.cancel(key, CancelRequest::by("a test")).await.expect("cancel a run").is_none());
 }

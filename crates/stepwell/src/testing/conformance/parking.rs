@@ -209,3 +209,13 @@ pub(super) async fn what_only_the_dead_served_is_parked_without_a_place(world: &
     assert_eq!(key.0, BLOCK_LENGTH, "at the frontier, one place behind the one it had");
     assert_eq!(world.claim(&next, 3).await.len(), 3);
 }
+
+pub(super) async fn a_child_of_a_wait_that_nobody_serves_is_parked(world: &World) {
+    // L2, L7
+    let flow = world.define_unserved("w ? paid; b < w").await;
+    let run = world.start(&flow).await;
+    world.signal(&run, "paid").await;
+    assert_eq!(world.place(&run, "b").await, Some(TaskPlace::Parked));
+    world.serve(&flow).await;
+    assert_eq!(world.drain().await, "b");
+}

@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use stepwell_core::decide::SignalAnswer;
 use stepwell_core::id::Node;
-use stepwell_core::run::RunStatus;
+use stepwell_core::limits::{
+    ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, ATTRIBUTES_MAX, NAME_BYTES_MAX,
+};
+use stepwell_core::run::{Attributes, RunStatus, WaitFor};
 
-use super::world::{Sketch, TENANT, World, completed_with, run_of, tenant};
+use super::world::{Sketch, TENANT, World, completed_with, payload, run_of, tenant};
 use crate::ports::{Outcome, Payload, RunFilter, StartAnswer};
 
 /// Text that is special to some database, shell, log or web page.
@@ -77,7 +80,7 @@ pub(super) async fn the_codecs_tag_comes_back(world: &World) {
     world.try_start(request).await;
     let task = world.claim_one().await;
     assert_eq!(world.inputs(&task).await.input.codec, "cbor+zstd");
-    let output = Payload { codec: Cow::Borrowed("cbor"), bytes: Arc::from(*b"output") };
+    let output = Payload::new(Cow::Borrowed("cbor"), *b"output");
     world
         .settle(&task, Outcome::Completed { output: output.clone(), notes: BTreeMap::new() })
         .await;
@@ -160,4 +163,133 @@ pub(super) async fn a_name_may_be_as_long_as_names_get(world: &World) {
     world.try_start(request).await;
     assert_eq!(world.drain().await, name);
     assert_eq!(world.status(&run).await, RunStatus::Completed);
+}
+
+/// Sends a payload by a signal: a wait node gives it, a step is resumed with it, and it is listed.
+async fn check_signal(world: &World, payload: Payload) {
+    let flow = world.define("w ? paid; b < w; a").await;
+    let run = world.start(&flow).await;
+    let step = world.claim_one().await;
+    world.waits_for(&step, "paid").await;
+    let expected = Some(payload.clone().of_signal("paid"));
+    for _ in 0..2 {
+        world.send(world.to(&run, "paid").payload(payload.clone())).await;
+    }
+    let batch = world.claim_all().await;
+    let parents = world.inputs(batch.of("b")).await.parents;
+    assert_eq!(parents[0].output, expected, "as a parent's output");
+    let inputs = world.inputs(batch.of("a")).await;
+    assert_eq!(inputs.resumed, expected, "to the step that waited");
+    assert_eq!(world.output(&run, "w").await, expected, "as an output");
+    let outputs = world.store().outputs(run.key).await.expect("read outputs");
+    assert_eq!(outputs, [(run.node("w"), payload.clone().of_signal("paid"))]);
+    for signal in world.signals(&run).await {
+        assert_eq!(Some(signal.payload), expected, "as a signal");
+    }
+    world.complete_together(&batch).await;
+}
+
+pub(super) async fn a_signals_bytes_come_back(world: &World) {
+    // FD2, FD3
+    let all: Vec<u8> = (0..=u8::MAX).collect();
+    let texts = HOSTILE.iter().map(|text| text.as_bytes());
+    for bytes in texts.chain([&b""[..], b"\0", b"a\0b", &all, &[0xff, 0xfe, 0xc0, 0x80]]) {
+        check_signal(world, payload(bytes)).await;
+    }
+}
+
+pub(super) async fn a_signal_of_a_mebibyte_comes_back(world: &World) {
+    // FD4
+    let large: Vec<u8> = (0..1024 * 1024_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
+    check_signal(world, payload(&large)).await;
+}
+
+pub(super) async fn the_tag_of_a_signals_codec_comes_back(world: &World) {
+    // R28
+    for codec in ["cbor+zstd", "json", "", "'; --"] {
+        check_signal(world, Payload::new(Cow::Borrowed(codec), *b"bytes")).await;
+    }
+    check_signal(world, Payload::empty()).await;
+}
+
+pub(super) async fn what_a_wait_got_is_told_from_an_output_of_nothing(world: &World) {
+    // A step that waited gives its own output, also if that is the empty one; a sleep gives none.
+    let flow = world.define("a; s ~ 0s; w ? paid/0s; b < a, s, w").await;
+    let run = world.start(&flow).await;
+    world.waits_for(&world.claim_one().await, "sent").await;
+    world.signal(&run, "sent").await;
+    let task = world.claim_one().await;
+    let outcome = Outcome::Completed { output: Payload::empty(), notes: BTreeMap::new() };
+    world.settle(&task, outcome).await;
+    world.fire_all().await;
+    let outputs = world.store().outputs(run.key).await.expect("read outputs");
+    let outputs: Vec<Payload> = outputs.into_iter().map(|(_, output)| output).collect();
+    assert_eq!(outputs, [Payload::empty(), Payload::empty(), Payload::timed_out()]);
+    let parents = world.inputs(&world.claim_one().await).await.parents;
+    let given: Vec<Payload> = parents.into_iter().filter_map(|parent| parent.output).collect();
+    assert_eq!(given, outputs);
+}
+
+pub(super) async fn hostile_signals_are_named_and_told_like_any_other(world: &World) {
+    let flow = world.define(Sketch::from("a").named("order")).await;
+    for text in HOSTILE {
+        let run = world.start(&flow).await;
+        let matching = Attributes::from([((*text).to_owned(), (*text).to_owned())]);
+        let wait_for = WaitFor { signals: vec![(*text).to_owned()], matching, timeout: None };
+        let outcome = Outcome::Waits { wait_for: wait_for.clone(), notes: BTreeMap::new() };
+        world.settle(&world.claim_one().await, outcome).await;
+        let wait = world.waits(&run).await.remove(0);
+        assert_eq!((&wait.signals, &wait.matching), (&wait_for.signals, &wait_for.matching));
+        assert_eq!(world.waiting_runs((TENANT, "order", text), None, 9).await, [run.key]);
+        let sending = || world.to(&run, text).key(text).with(text, text).carrying(b"same");
+        world.send(sending()).await;
+        let again = world.unchanged_by(world.send(sending())).await;
+        assert_eq!(again, SignalAnswer::AlreadyStored { number: 1 });
+        let row = world.signals(&run).await.remove(0).row;
+        assert_eq!((row.name.as_str(), row.key.as_str()), (*text, *text));
+        assert_eq!(row.attributes, wait_for.matching);
+        let task = world.claim_one().await;
+        let resumed = world.inputs(&task).await.resumed.expect("it is told");
+        assert_eq!(resumed.signal_name(), Some(*text));
+        world.complete(&task).await;
+    }
+}
+
+pub(super) async fn a_signal_may_carry_as_much_as_signals_can(world: &World) {
+    let flow = world.define(Sketch::from("a").named("order")).await;
+    let run = world.start(&flow).await;
+    let long =
+        |n_bytes: usize, end: usize| format!("{}{end:04}", "\u{1f422}".repeat(n_bytes / 4 - 1));
+    let attribute = |n| (long(ATTRIBUTE_NAME_BYTES_MAX, n), long(ATTRIBUTE_VALUE_BYTES_MAX, n));
+    let matching: Attributes = (0..ATTRIBUTES_MAX).map(attribute).collect();
+    let signals: Vec<String> = (0..64).map(|n| long(NAME_BYTES_MAX, n)).collect();
+    let wait_for = WaitFor { signals: signals.clone(), matching: matching.clone(), timeout: None };
+    wait_for.check().expect("it is within the limits");
+    let outcome = Outcome::Waits { wait_for, notes: BTreeMap::new() };
+    world.settle(&world.claim_one().await, outcome).await;
+    let wait = world.waits(&run).await.remove(0);
+    assert_eq!((&wait.signals, &wait.matching), (&signals, &matching));
+    for name in &signals {
+        assert_eq!(world.waiting_runs((TENANT, "order", name), None, 9).await, [run.key]);
+    }
+    let sending = world.to(&run, &signals[63]).key(&long(NAME_BYTES_MAX, 7));
+    let sending = matching.iter().fold(sending, |s, (name, value)| s.with(name, value));
+    world.send(sending).await;
+    assert_eq!(world.states(&run).await, "a QUEUED");
+    assert_eq!(world.signals(&run).await[0].row.attributes, matching);
+}
+
+pub(super) async fn the_input_of_a_run_can_be_read_at_any_time(world: &World) {
+    let flow = world.define("a").await;
+    for n_bytes in [0, 7, 100_000] {
+        let bytes = vec![b'x'; n_bytes];
+        let request = world.request(TENANT, "", &flow, &bytes);
+        let (run, given) = (run_of(&request, &flow), request.input.clone());
+        let read = async || world.store().input(run.key).await.expect("read an input");
+        assert_eq!(read().await, None);
+        world.try_start(request).await;
+        assert_eq!(read().await.as_ref(), Some(&given));
+        world.drain().await;
+        assert_eq!(read().await.as_ref(), Some(&given));
+    }
 }

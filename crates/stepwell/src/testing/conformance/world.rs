@@ -8,6 +8,7 @@ mod chance;
 mod duty;
 mod reading;
 mod setup;
+mod signals;
 mod sketch;
 mod work;
 
@@ -23,6 +24,7 @@ use crate::testing::ManualClock;
 
 pub use chance::Chance;
 pub use setup::{payload, run_of};
+pub use signals::{Sending, wait_for, waiting};
 pub use sketch::Sketch;
 pub use work::{Batch, completed, completed_with, failed, failed_for_good, failed_until, step_of};
 
@@ -55,6 +57,7 @@ struct Desk {
     n_runs: u64,
     n_flows: u64,
     n_claims: u64,
+    n_signals: u64,
     served: Vec<ServiceId>,
     queues: BTreeSet<Queue>,
     workers: BTreeSet<WorkerId>,
@@ -111,7 +114,8 @@ impl World {
         let before = desk.last_dump.take();
         let broken = before.map(|before| regressions(&before, &dump)).unwrap_or_default();
         desk.n_acts = 0;
-        desk.n_rows = dump.tasks.values().map(Vec::len).sum();
+        let n_tasks: usize = dump.tasks.values().map(Vec::len).sum();
+        desk.n_rows = n_tasks + dump.signals.values().map(Vec::len).sum::<usize>();
         desk.last_dump = Some(dump);
         drop(desk);
         assert!(broken.is_empty(), "what had ended changed:\n{}", broken.join("\n"));

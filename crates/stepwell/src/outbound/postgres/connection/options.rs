@@ -23,11 +23,22 @@ pub struct PostgresOptions {
     pub(crate) connections_max: usize,
     pub(crate) is_pooled: bool,
     pub(crate) poll_only: bool,
-    pub(crate) migrates: bool,
+    pub(crate) access: Access,
     pub(crate) root_certificates: Option<PathBuf>,
     pub(crate) statement_timeout: Duration,
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) steps_per_round: u64,
+}
+
+/// What may be done to a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// It is made if it is not there, and its tables are brought up to date.
+    Migrate,
+    /// Rows are written. The tables have to be there as this program knows them.
+    Work,
+    /// Rows are read.
+    Read,
 }
 
 impl PostgresOptions {
@@ -40,7 +51,7 @@ impl PostgresOptions {
             connections_max: 8,
             is_pooled: false,
             poll_only: false,
-            migrates: true,
+            access: Access::Migrate,
             root_certificates: None,
             statement_timeout: Duration::from_secs(30),
             clock: None,
@@ -89,7 +100,15 @@ impl PostgresOptions {
     /// this, connecting brings them up to date, which the owner of the schema may do.
     #[must_use]
     pub fn without_migration(mut self) -> Self {
-        self.migrates = false;
+        self.access = Access::Work;
+        self
+    }
+
+    /// For those who only look, also on a standby: as
+    /// [`without_migration`](Self::without_migration), and all transactions are read-only.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.access = Access::Read;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::options::PostgresOptions;
+use super::options::{Access, PostgresOptions};
 
 /// A process that freezes inside a transaction loses it after this span, and its locks with it.
 const IDLE_IN_TRANSACTION_MAX: Duration = Duration::from_secs(5);
@@ -49,9 +49,10 @@ pub(crate) fn session_settings(options: &PostgresOptions) -> String {
 /// How a transaction begins.
 pub(crate) fn begin(options: &PostgresOptions) -> String {
     // A server or role may have another default.
-    let begin = "begin isolation level read committed read write";
+    let access = if options.access == Access::Read { "read only" } else { "read write" };
+    let begin = format!("begin isolation level read committed {access}");
     if options.is_pooled {
         return format!("{begin}; {}; {}", settings("set local", options), durable(true));
     }
-    begin.to_owned()
+    begin
 }

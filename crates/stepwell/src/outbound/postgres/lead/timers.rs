@@ -4,16 +4,17 @@ use std::collections::BTreeSet;
 
 use stepwell_core::decide::{Happening, Verdict};
 use stepwell_core::id::{Epoch, Node, RunKey};
+use stepwell_core::time::Timestamp;
 
 use super::super::rows::{TaskKeys, read_all, rows_max, timer};
-use super::super::run::write_rows::delete_timers;
 use super::super::run::{Happened, Happenings, RunSet};
-use super::super::session::PgResult;
+use super::super::session::{PgResult, Session};
 use super::super::sql::{self, Sql};
 use super::term::check_epoch;
 use crate::ports::{FiredTimers, HintSet};
 
 const DUE_TIMERS: Sql = sql::TIMER.named("due_timers");
+const DELETE_STALE_TIMERS: Sql = sql::TIMER.named("delete_stale_timers");
 const NEXT_TIMER: Sql = sql::TIMER.named("next_timer");
 
 /// Fires timers that are due, earliest first. One whose task has moved on is deleted.
@@ -38,9 +39,17 @@ pub(crate) async fn fire(
         |timer: &(RunKey, Node)| !verdicts.next(timer.0).is_some_and(Verdict::is_applied);
     let stale: BTreeSet<(RunKey, Node)> = due.into_iter().filter(is_stale).collect();
     let n_fired = n_due - stale.len();
-    delete_timers(session, TaskKeys::of(stale)).await?;
+    delete_stale(session, TaskKeys::of(stale), now).await?;
     let next = session.one(NEXT_TIMER, &[]).await?;
     let next = next.as_ref().map(timer::read_due).transpose()?;
     let next_due = next.map(|due| due.since(now));
     Ok((FiredTimers { n_fired, next_due }, hints))
+}
+
+async fn delete_stale(session: &Session, stale: TaskKeys, now: Timestamp) -> PgResult<()> {
+    if stale.is_empty() {
+        return Ok(());
+    }
+    let [runs, nodes] = stale.params();
+    session.run(DELETE_STALE_TIMERS, &[runs, nodes, &now.as_micros()]).await
 }

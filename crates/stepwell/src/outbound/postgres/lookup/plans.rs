@@ -8,7 +8,7 @@ use stepwell_core::id::DefinitionId;
 use stepwell_core::run::RunRow;
 
 use super::super::rows::{corrupt, definition, int32};
-use super::super::session::PgResult;
+use super::super::session::{Conflict, PgResult};
 use super::super::sql::{self, Sql};
 use super::IdLookup;
 use crate::ports::StoredDefinition;
@@ -44,6 +44,11 @@ impl PlanCache {
 
     pub(crate) fn remember(&self, stored: &Arc<StoredDefinition>) {
         self.plans().insert(stored.id, Arc::clone(stored));
+    }
+
+    /// What [`DEFINITION_REVISIONS`] gave last.
+    fn revisions(&self) -> i64 {
+        self.revisions.load(Ordering::Acquire)
     }
 
     /// Forgets definitions if policies have changed since the last look, perhaps by another
@@ -92,10 +97,25 @@ impl IdLookup<'_> {
         if cached.is_some() {
             return Ok(cached);
         }
+        let revisions = self.plans.revisions();
         let row = self.session.one(READ_DEFINITION, &[&int32(id.0)]).await?;
         let Some(row) = row else { return Ok(None) };
         let stored = Arc::new(definition::read(&row)?);
-        self.plans.remember(&stored);
+        // Policies that were replaced while this was read: what is kept would stay old.
+        if revisions == self.plans.revisions() {
+            self.plans.remember(&stored);
+        }
         Ok(Some(stored))
+    }
+
+    /// Makes sure that no policies were replaced since the definitions were read. A wait keeps what
+    /// it opened with for as long as it is open, and this process may not have heard of a deploy.
+    pub(crate) async fn check_policies(&self) -> PgResult<()> {
+        let Some(row) = self.session.one(DEFINITION_REVISIONS, &[]).await? else { return Ok(()) };
+        let revisions = definition::read_revisions(&row)?;
+        if revisions == self.plans.revisions() {
+            return Ok(());
+        }
+        Err(Conflict::PoliciesChanged(revisions).into())
     }
 }

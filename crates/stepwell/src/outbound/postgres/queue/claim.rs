@@ -92,7 +92,8 @@ impl QueueSet<'_> {
         let suspects_from = int32(suspects_from(request.crash_limit));
         let n_suspects = i64::from(request.suspect);
         let services = serving.service_nos();
-        let params: Params<'_> = &[&queue, &services, &suspects_from, &n, &n_suspects];
+        let now = self.session.pool().injected_now();
+        let params: Params<'_> = &[&queue, &services, &suspects_from, &n, &n_suspects, &now];
         Ok(read_all(&self.session.all(FIRST_READY, params).await?, read_candidate)?)
     }
 

@@ -1,8 +1,10 @@
 //! Handing what becomes ready straight to the worker that offers to take it. Such a task is written
 //! once, as running, and never stands in a queue.
 
+use stepwell_core::decide::may_start;
 use stepwell_core::id::Token;
 use stepwell_core::queue::{self, Order, OrderKey, ReadyTask, SlotOffer, Split, TenantNo};
+use stepwell_core::time::Timestamp;
 
 use super::super::rows::queue::Queued;
 use super::super::rows::task::is_failure_handler;
@@ -26,7 +28,7 @@ pub(crate) struct IdleWorker<'o> {
 impl IdleWorker<'_> {
     /// Tells what the worker takes. What it takes never stands in a queue, so its place need not be
     /// known, nor locked.
-    pub(crate) fn split(&self, tasks: Vec<Queued>) -> Split<Queued> {
+    pub(crate) fn split(&self, tasks: Vec<Queued>, now: Timestamp) -> Split<Queued> {
         let offer = SlotOffer {
             tasks_max: self.offer.tasks_max,
             suspect: self.offer.suspect,
@@ -34,11 +36,14 @@ impl IdleWorker<'_> {
             n_queues: self.serving.queues.len(),
             next_turn: self.serving.next_turn,
         };
-        queue::split(&offer, tasks, Order::Unknown, |task| self.view(task))
+        queue::split(&offer, tasks, Order::Unknown, |task| self.view(task, now))
     }
 
-    /// A task as the rule sees it, if the worker can execute it.
-    fn view(&self, task: &Queued) -> Option<ReadyTask> {
+    /// A task as the rule sees it, if the worker can execute it and it may still start.
+    fn view(&self, task: &Queued, now: Timestamp) -> Option<ReadyTask> {
+        if !may_start(task.deadline, now) {
+            return None;
+        }
         // The handler is told of the failure, which is read when it is claimed.
         if is_failure_handler(task.node) || !self.serving.serves(task.service) {
             return None;

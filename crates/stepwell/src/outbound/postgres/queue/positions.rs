@@ -135,7 +135,8 @@ impl QueueSet<'_> {
         for row in &rows {
             let (tenant, greatest) = position::read_greatest(row)?;
             let frontier = frontiers.get(&tenant.1).copied().unwrap_or_default();
-            positions.insert(tenant, Some(last_after_cancel(frontier, greatest)));
+            let last = positions.get(&tenant).copied().flatten();
+            positions.insert(tenant, last_after_cancel(last, frontier, greatest));
         }
         self.update_positions(&positions).await
     }

@@ -15,6 +15,17 @@ const WITHDRAW_UNSERVED: Sql = sql::QUEUE.named("withdraw_unserved");
 
 /// Opens a transaction, reads its time and holds still what live workers serve, in one round trip.
 pub(crate) async fn open_serving(session: &Session) -> PgResult<()> {
+    let now = open_and_share(session).await?;
+    session.set_now(now);
+    Ok(())
+}
+
+/// As [`open_serving`], for what reads the time later.
+pub(crate) async fn begin_serving(session: &Session) -> PgResult<()> {
+    open_and_share(session).await.map(drop)
+}
+
+async fn open_and_share(session: &Session) -> PgResult<i64> {
     let schema = &session.pool().schema;
     let params: [rows::Param<'_>; 1] = [schema];
     let (begun, shared) = tokio::join!(
@@ -24,8 +35,7 @@ pub(crate) async fn open_serving(session: &Session) -> PgResult<()> {
     );
     begun?;
     let now = shared?.as_ref().map(rows::server::read_now).transpose()?;
-    session.set_now(now.unwrap_or_default());
-    Ok(())
+    Ok(now.unwrap_or_default())
 }
 
 /// Holds still what live workers serve, so that no task is parked behind the back of a worker

@@ -2,6 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use stepwell_core::id::{DefinitionId, Node, RunKey, Token};
+use stepwell_core::run::Resumed;
 use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -119,6 +120,13 @@ impl<'r> Cells<'r> {
     pub(super) fn optional_time(self, column: impl Columns) -> Read<Option<Timestamp>> {
         let micros: Option<i64> = self.get(column)?;
         Ok(micros.map(Timestamp::from_micros))
+    }
+
+    /// What ended a task's last wait.
+    pub(super) fn resumed(self, column: impl Columns) -> Read<Option<Resumed>> {
+        let number: Option<i64> = self.get(column)?;
+        let number = number.map(u64::try_from).transpose();
+        Ok(number.map_err(|_| corrupt("a signal's number is negative"))?.map(Resumed::of_number))
     }
 
     /// A name that was checked when it was stored.

@@ -15,9 +15,11 @@ pub(crate) mod position;
 pub(crate) mod queue;
 pub(crate) mod run;
 pub(crate) mod server;
+pub(crate) mod signal;
 pub(crate) mod task;
 pub(crate) mod tenant;
 pub(crate) mod timer;
+pub(crate) mod wait;
 pub(crate) mod worker;
 
 use serde::Serialize;
@@ -47,8 +49,10 @@ pub(crate) const TABLES: &[Table] = &[
     queue::ADMITTED,
     queue::QUEUED,
     run::RUN,
+    signal::SIGNAL,
     task::TASK,
     timer::TIMER,
+    wait::WAIT,
 ];
 
 /// Words of statements beyond the columns of tables and the states of the core, with what they
@@ -56,12 +60,14 @@ pub(crate) const TABLES: &[Table] = &[
 pub(crate) fn words() -> Vec<(&'static str, String)> {
     let mut words = vec![
         ("{now}", "(extract(epoch from now()) * 1000000)::bigint".to_owned()),
+        ("{clock}", "(extract(epoch from clock_timestamp()) * 1000000)::bigint".to_owned()),
         ("{life}", worker::LIFE.to_owned()),
         ("{serving}", worker::SERVING.to_owned()),
         ("{tenant_settings}", tenant::SETTINGS.to_owned()),
     ];
     words.extend(worker::state_words());
     words.extend(run::fresh_words());
+    words.extend(wait::opened_words());
     words
 }
 

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use stepwell_core::id::{Node, RunKey};
+use stepwell_core::run::Resumed;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::cells::{Cells, Columns, columns};
+use super::cells::{Cells, Columns, columns, selected};
 use super::{Param, Read, int32, key};
 use crate::ports::Payload;
 
@@ -47,20 +48,32 @@ pub(crate) fn read_output(row: &Row) -> Read<((RunKey, Node), Payload)> {
     Ok((task, payload(cells, OutputCol::Codec, OutputCol::Bytes)?))
 }
 
-/// What a completed task left; the empty payload if it has no output of its own.
-pub(crate) fn read_optional_output(row: &Row) -> Read<(Node, Payload)> {
-    let cells = Cells::of(row);
-    let codec: Option<&str> = cells.get(OutputCol::Codec)?;
-    let output = match codec {
-        Some(_) => payload(cells, OutputCol::Codec, OutputCol::Bytes)?,
-        None => Payload::empty(),
-    };
-    Ok((cells.node(OutputCol::Node)?, output))
+selected! {
+    /// Read with what a completed task left.
+    Left { Signal, ResumedBy, }
 }
 
-fn payload<C: Columns>(cells: Cells<'_>, codec: C, bytes: C) -> Read<Payload> {
+/// What a completed task left: its output, or the signal that it got. One without an output of its
+/// own has the empty payload.
+pub(crate) fn read_left(row: &Row) -> Read<(Node, Payload)> {
+    let cells = Cells::of(row);
+    let (codec, signal): (Option<&str>, Option<&str>) =
+        (cells.get(OutputCol::Codec)?, cells.behind::<OutputCol>().get(Left::Signal)?);
+    let resumed = cells.behind::<OutputCol>().resumed(Left::ResumedBy)?;
+    let left = match (codec, signal) {
+        (None, _) if resumed == Some(Resumed::TimedOut) => Payload::timed_out(),
+        (None, _) => Payload::empty(),
+        (Some(_), None) => payload(cells, OutputCol::Codec, OutputCol::Bytes)?,
+        (Some(_), Some(signal)) => {
+            payload(cells, OutputCol::Codec, OutputCol::Bytes)?.of_signal(signal)
+        }
+    };
+    Ok((cells.node(OutputCol::Node)?, left))
+}
+
+pub(super) fn payload<C: Columns>(cells: Cells<'_>, codec: C, bytes: C) -> Read<Payload> {
     let (codec, bytes): (String, &[u8]) = (cells.get(codec)?, cells.get(bytes)?);
-    Ok(Payload { codec: Cow::Owned(codec), bytes: bytes.into() })
+    Ok(Payload::new(Cow::Owned(codec), bytes))
 }
 
 /// Inputs as lists of values.

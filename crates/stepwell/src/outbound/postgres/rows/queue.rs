@@ -2,6 +2,7 @@
 
 use stepwell_core::id::{Node, Queue, RunId, RunKey, ServiceId};
 use stepwell_core::queue::{OrderKey, Position};
+use stepwell_core::run::Resumed;
 use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -18,6 +19,7 @@ columns! {
         kept Queue "queue" "text",
         kept Service "service" "int",
         kept Losses "losses" "int",
+        kept Deadline "deadline" "bigint",
         key Run "run" "uuid",
         key Node "node" "int",
         kept TenantNo "tenant_no" "int",
@@ -35,6 +37,8 @@ pub(crate) struct Queued {
     pub(crate) queue: Queue,
     pub(crate) service: ServiceId,
     pub(crate) losses: u32,
+    /// Until when it may be claimed.
+    pub(crate) deadline: Option<Timestamp>,
 }
 
 impl Queued {
@@ -55,6 +59,7 @@ pub(crate) fn read(row: &Row) -> Read<Queued> {
         queue: cells.name(Col::Queue)?,
         service: cells.count(Col::Service).map(ServiceId)?,
         losses: cells.count(Col::Losses)?,
+        deadline: cells.optional_time(Col::Deadline)?,
     })
 }
 
@@ -64,6 +69,7 @@ pub(crate) struct QueuedArrays<'t> {
     queue: Vec<&'t str>,
     service: Vec<i32>,
     losses: Vec<i32>,
+    deadline: Vec<Option<i64>>,
     run: Vec<Uuid>,
     node: Vec<i32>,
     tenant_no: Vec<i32>,
@@ -76,6 +82,7 @@ impl<'t> QueuedArrays<'t> {
             queue: tasks.iter().map(|task| task.queue.as_str()).collect(),
             service: tasks.iter().map(|task| int32(task.service.0)).collect(),
             losses: tasks.iter().map(|task| int32(task.losses)).collect(),
+            deadline: tasks.iter().map(|task| task.deadline.map(Timestamp::as_micros)).collect(),
             run: tasks.iter().map(|task| key(task.run)).collect(),
             node: tasks.iter().map(|task| int32(task.node.0)).collect(),
             tenant_no: tasks.iter().map(|task| int32(task.tenant_no)).collect(),
@@ -99,6 +106,7 @@ impl<'t> QueuedArrays<'t> {
             Col::Queue => &self.queue,
             Col::Service => &self.service,
             Col::Losses => &self.losses,
+            Col::Deadline => &self.deadline,
             Col::Run => &self.run,
             Col::Node => &self.node,
             Col::TenantNo => &self.tenant_no,
@@ -187,6 +195,8 @@ pub(crate) struct Candidate {
     pub(crate) n_attempts: u32,
     pub(crate) failures: u32,
     pub(crate) queued_at: Timestamp,
+    /// What ended its last wait.
+    pub(crate) resumed: Option<Resumed>,
     /// Where its rows are.
     pub(crate) ready_at: String,
     pub(crate) task_at: String,
@@ -194,8 +204,8 @@ pub(crate) struct Candidate {
 
 selected! {
     First {
-        Position, Losses, Run, Node, Service, TenantNo, NAttempts, Failures, QueuedAt, ReadyAt,
-        TaskAt,
+        Position, Losses, Run, Node, Service, TenantNo, NAttempts, Failures, QueuedAt, ResumedBy,
+        ReadyAt, TaskAt,
     }
 }
 
@@ -213,6 +223,7 @@ pub(crate) fn read_candidate(row: &Row) -> Read<Candidate> {
         n_attempts: cells.count(First::NAttempts)?,
         failures: cells.count(First::Failures)?,
         queued_at: cells.time(First::QueuedAt)?,
+        resumed: cells.resumed(First::ResumedBy)?,
         ready_at: cells.get(First::ReadyAt)?,
         task_at: cells.get(First::TaskAt)?,
     })

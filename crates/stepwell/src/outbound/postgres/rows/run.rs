@@ -1,6 +1,6 @@
 //! Rows of `run`.
 
-use stepwell_core::id::{DefinitionId, RunKey, ServiceId, Tenant};
+use stepwell_core::id::{DefinitionId, RunId, RunKey, ServiceId, Tenant};
 use stepwell_core::run::{RunRow, RunStatus};
 use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
@@ -22,10 +22,13 @@ columns! {
         changed NFailed "n_failed" "int",
         changed NCancelled "n_cancelled" "int",
         changed Cancelled "cancelled" "bool",
+        changed NSignals "n_signals" "bigint",
+        changed NUnconsumed "n_unconsumed" "int",
         changed Failure "failure" "text",
         changed NextEvent "next_event" "bigint",
         changed EndEvent "end_event" "bigint",
         kept StartedAt "started_at" "bigint",
+        kept Deadline "deadline" "bigint",
         changed EndedAt "ended_at" "bigint",
         kept InputDigest "input_digest" "bytea",
     }
@@ -85,10 +88,13 @@ pub(crate) fn read_of(row: &Row, tenant: Tenant) -> Read<StoredRun> {
         n_failed: cells.count(Col::NFailed)?,
         n_cancelled: cells.count(Col::NCancelled)?,
         cancelled: cells.get(Col::Cancelled)?,
+        n_signals: cells.unsigned(Col::NSignals)?,
+        n_unconsumed: cells.count(Col::NUnconsumed)?,
         failure: cells.optional_json(Col::Failure, "run failure")?,
         next_event: cells.unsigned(Col::NextEvent)?,
         end_event: end_event.map(i64::unsigned_abs),
         started_at: cells.time(Col::StartedAt)?,
+        deadline: cells.optional_time(Col::Deadline)?,
         ended_at: cells.optional_time(Col::EndedAt)?,
     };
     let input_digest = digest.try_into().map_err(|_| corrupt("a digest has no 32 bytes"))?;
@@ -108,7 +114,19 @@ pub(crate) fn read_ended(row: &Row) -> Read<(RunKey, RunStatus)> {
     Ok((cells.run_key(Ended::Key)?, status(cells, Ended::Status)?))
 }
 
-/// The key of a run that was inserted.
+selected! { Named { Tenant, Id, Key, } }
+
+/// A run by the names its caller knows it by.
+pub(crate) type RunNames = (Tenant, RunId);
+
+/// The key of a run, by its names.
+pub(crate) fn read_named(row: &Row) -> Read<(RunNames, RunKey)> {
+    let cells = Cells::of(row);
+    let names = (cells.name(Named::Tenant)?, cells.name(Named::Id)?);
+    Ok((names, cells.run_key(Named::Key)?))
+}
+
+/// The key of a run, which a row begins with.
 pub(crate) fn read_key(row: &Row) -> Read<RunKey> {
     Cells::of(row).run_key(Col::Key)
 }
@@ -126,6 +144,8 @@ pub(crate) struct RunArrays {
     n_failed: Vec<i32>,
     n_cancelled: Vec<i32>,
     cancelled: Vec<bool>,
+    n_signals: Vec<i64>,
+    n_unconsumed: Vec<i32>,
     failure: Vec<Option<String>>,
     next_event: Vec<i64>,
     end_event: Vec<Option<i64>>,
@@ -142,6 +162,8 @@ impl RunArrays {
             arrays.n_failed.push(int32(run.n_failed));
             arrays.n_cancelled.push(int32(run.n_cancelled));
             arrays.cancelled.push(run.cancelled);
+            arrays.n_signals.push(int(run.n_signals));
+            arrays.n_unconsumed.push(int32(run.n_unconsumed));
             arrays.failure.push(run.failure.as_ref().map(json).transpose()?);
             arrays.next_event.push(int(run.next_event));
             arrays.end_event.push(run.end_event.map(int));
@@ -157,15 +179,20 @@ impl RunArrays {
     /// The values of a column, unless it keeps its first one.
     fn param(&self, column: Col) -> Option<Param<'_>> {
         Some(match column {
-            Col::TenantNo | Col::Id | Col::Definition | Col::StartedAt | Col::InputDigest => {
-                return None;
-            }
+            Col::TenantNo
+            | Col::Id
+            | Col::Definition
+            | Col::StartedAt
+            | Col::Deadline
+            | Col::InputDigest => return None,
             Col::Key => &self.key,
             Col::Status => &self.status,
             Col::NOpen => &self.n_open,
             Col::NFailed => &self.n_failed,
             Col::NCancelled => &self.n_cancelled,
             Col::Cancelled => &self.cancelled,
+            Col::NSignals => &self.n_signals,
+            Col::NUnconsumed => &self.n_unconsumed,
             Col::Failure => &self.failure,
             Col::NextEvent => &self.next_event,
             Col::EndEvent => &self.end_event,
@@ -193,9 +220,12 @@ impl Col {
             | Self::Definition
             | Self::NOpen
             | Self::NextEvent
+            | Self::Deadline
             | Self::InputDigest => Fresh::Own,
             Self::Status => Fresh::Same("{run.RUNNING}"),
-            Self::NFailed | Self::NCancelled => Fresh::Same("0"),
+            Self::NFailed | Self::NCancelled | Self::NSignals | Self::NUnconsumed => {
+                Fresh::Same("0")
+            }
             Self::Cancelled => Fresh::Same("false"),
             Self::Failure | Self::EndEvent | Self::EndedAt => Fresh::Same("null"),
             Self::StartedAt => Fresh::Now,
@@ -234,6 +264,7 @@ pub(crate) struct FreshRun<'r> {
     pub(crate) definition: DefinitionId,
     pub(crate) n_open: u32,
     pub(crate) next_event: u64,
+    pub(crate) deadline: Option<Timestamp>,
     pub(crate) input_digest: &'r [u8; 32],
 }
 
@@ -246,6 +277,7 @@ pub(crate) struct FreshRunArrays<'r> {
     definition: Vec<i32>,
     n_open: Vec<i32>,
     next_event: Vec<i64>,
+    deadline: Vec<Option<i64>>,
     input_digest: Vec<&'r [u8]>,
 }
 
@@ -259,6 +291,7 @@ impl<'r> FreshRunArrays<'r> {
             arrays.definition.push(int32(run.definition.0));
             arrays.n_open.push(int32(run.n_open));
             arrays.next_event.push(int(run.next_event));
+            arrays.deadline.push(run.deadline.map(Timestamp::as_micros));
             arrays.input_digest.push(run.input_digest);
         }
         arrays
@@ -278,6 +311,7 @@ impl<'r> FreshRunArrays<'r> {
             Col::Definition => &self.definition,
             Col::NOpen => &self.n_open,
             Col::NextEvent => &self.next_event,
+            Col::Deadline => &self.deadline,
             Col::InputDigest => &self.input_digest,
             _ => return None,
         })
@@ -308,6 +342,7 @@ mod tests {
             tenant: Tenant::new("acme").expect("it is a name"),
             id: RunId::new("run").expect("it is a name"),
             definition: DefinitionId(3),
+            deadline: None,
         };
         let image = decide::start(&definition, Timestamp::from_micros(9), seed);
         let run = image.run();
@@ -316,6 +351,8 @@ mod tests {
             Col::NFailed => run.n_failed.to_string(),
             Col::NCancelled => run.n_cancelled.to_string(),
             Col::Cancelled => run.cancelled.to_string(),
+            Col::NSignals => run.n_signals.to_string(),
+            Col::NUnconsumed => run.n_unconsumed.to_string(),
             Col::Failure if run.failure.is_none() => "null".to_owned(),
             Col::EndEvent if run.end_event.is_none() => "null".to_owned(),
             Col::EndedAt if run.ended_at.is_none() => "null".to_owned(),

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use stepwell_core::id::{Node, RunKey, WorkerId};
-use stepwell_core::run::{Claim, Phase, TaskRow, TaskState};
+use stepwell_core::run::{Claim, Phase, Resumed, TaskRow, TaskState};
 use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::cells::{Cells, Columns, columns, selected};
-use super::{Param, Read, corrupt, int32, key, token};
+use super::{Param, Read, corrupt, int, int32, key, token};
 
 columns! {
     /// The columns of `task`.
@@ -28,6 +28,7 @@ columns! {
         changed StartedAt "started_at" "bigint",
         changed Worker "worker" "bigint",
         changed Token "token" "uuid",
+        changed ResumedBy "resumed_by" "bigint",
     }
 }
 
@@ -60,10 +61,17 @@ pub(crate) fn read_worker_no(row: &Row) -> Read<Option<i64>> {
     Cells::of(row).get(Col::Worker)
 }
 
+/// Where a task stands, and what ended its last wait.
+pub(crate) struct TaskEnd {
+    pub(crate) state: TaskState,
+    pub(crate) resumed: Option<Resumed>,
+}
+
 /// A task by run and node, and where it stands.
-pub(crate) fn read_state(row: &Row) -> Read<((RunKey, Node), TaskState)> {
+pub(crate) fn read_end(row: &Row) -> Read<((RunKey, Node), TaskEnd)> {
     let cells = Cells::of(row);
-    Ok(((cells.run_key(Col::Run)?, cells.node(Col::Node)?), state(cells)?))
+    let end = TaskEnd { state: state(cells)?, resumed: cells.resumed(Col::ResumedBy)? };
+    Ok(((cells.run_key(Col::Run)?, cells.node(Col::Node)?), end))
 }
 
 selected! { Place { Run, Node, } }
@@ -84,6 +92,7 @@ fn read_by(cells: Cells<'_>, worker: impl FnOnce() -> Read<WorkerId>) -> Read<(R
         failures: cells.count(Col::Failures)?,
         losses: cells.count(Col::Losses)?,
         queued_logged: cells.get(Col::QueuedLogged)?,
+        resumed: cells.resumed(Col::ResumedBy)?,
     };
     Ok((cells.run_key(Col::Run)?, task))
 }
@@ -106,6 +115,7 @@ fn phase(cells: Cells<'_>, worker: impl FnOnce() -> Read<WorkerId>) -> Read<Phas
             started_at: cells.time(Col::StartedAt)?,
         }),
         TaskState::Sleeping => Phase::Sleeping { until: cells.time(Col::DueAt)? },
+        TaskState::Waiting => Phase::Waiting { due: cells.optional_time(Col::DueAt)? },
         TaskState::Completed => Phase::Completed,
         TaskState::Failed => Phase::Failed,
         TaskState::Cancelled => Phase::Cancelled,
@@ -131,6 +141,7 @@ pub(crate) struct TaskArrays {
     started_at: Vec<Option<i64>>,
     worker: Vec<Option<i64>>,
     token: Vec<Option<Uuid>>,
+    resumed_by: Vec<Option<i64>>,
 }
 
 impl TaskArrays {
@@ -154,6 +165,7 @@ impl TaskArrays {
             arrays.started_at.push(claim.map(|claim| claim.started_at));
             arrays.worker.push(claim.map(|claim| claim.worker));
             arrays.token.push(claim.map(|claim| claim.token));
+            arrays.resumed_by.push(task.resumed.map(|resumed| int(resumed.number())));
         }
         Ok(arrays)
     }
@@ -178,6 +190,7 @@ impl TaskArrays {
             Col::StartedAt => &self.started_at,
             Col::Worker => &self.worker,
             Col::Token => &self.token,
+            Col::ResumedBy => &self.resumed_by,
         }
     }
 }
@@ -220,8 +233,18 @@ mod tests {
 
     fn task(node: u32, phase: Phase) -> TaskRow {
         let (n_unmet, n_skipped, attempt, failures, losses) = (0, 0, 1, 0, 0);
-        let (node, queued_logged) = (Node(node), false);
-        TaskRow { node, phase, n_unmet, n_skipped, attempt, failures, losses, queued_logged }
+        let (node, queued_logged, resumed) = (Node(node), false, None);
+        TaskRow {
+            node,
+            phase,
+            n_unmet,
+            n_skipped,
+            attempt,
+            failures,
+            losses,
+            queued_logged,
+            resumed,
+        }
     }
 
     fn running(worker: &str, token: u128) -> Phase {

@@ -1,14 +1,16 @@
 //! What happens to runs, from the lock to the write.
 
-use stepwell_core::decide::{self, Happening, Verdict};
-use stepwell_core::id::RunKey;
+use stepwell_core::decide::{self, Happening, TaskHappening, Verdict};
+use stepwell_core::id::{Node, RunKey};
 use stepwell_core::run::RunImage;
+use stepwell_core::time::Timestamp;
 
 use super::super::queue::enqueue_unlimited::UnlimitedTenants;
 use super::super::queue::hand_over::IdleWorker;
-use super::super::queue::service::open_serving;
+use super::super::queue::service::{begin_serving, open_serving};
 use super::super::rows::run::StoredRun;
 use super::super::session::{Conflict, PgResult};
+use super::inbox::{InboxPlan, Inboxes};
 use super::load::LoadedTasks;
 use super::write::{Payloads, RunUpdate, Write};
 use super::{Happened, Happenings, RunSet, Verdicts};
@@ -27,10 +29,10 @@ impl RunSet<'_> {
     pub(crate) async fn happen(&self, happenings: Happenings) -> PgResult<(Verdicts, HintSet)> {
         let keys: Vec<RunKey> = happenings.keys().copied().collect();
         let runs = self.lock(&keys).await?;
-        let plan = self.plan_for(&runs, &happenings).await?;
+        let (plan, inboxes) = self.plan_for(&runs, &happenings, None).await?;
         let loaded = self.load(&plan).await?;
         let DecidedBatch { verdicts, updates, tenants } =
-            self.decide(runs, loaded, happenings).await?;
+            self.decide(runs, loaded, inboxes, happenings).await?;
         let (payloads, closes, idle) = (Payloads::None, false, None);
         let outcome = self.write(Write { updates, tenants, payloads, closes, idle }).await?;
         Ok((verdicts, outcome.hints))
@@ -59,16 +61,41 @@ impl RunSet<'_> {
             loaded,
         );
         let ((), idle, runs, loaded) = (opened?, idle?, runs?, loaded?);
-        let loaded = if let Some(loaded) = loaded {
-            loaded
+        let (loaded, inboxes) = if let Some(loaded) = loaded {
+            (loaded, Inboxes::new())
         } else {
-            let plan = self.plan_for(&runs, &happenings).await?;
-            self.load(&plan).await?
+            let (plan, inboxes) = self.plan_for(&runs, &happenings, None).await?;
+            (self.load(&plan).await?, inboxes)
         };
         if cached.is_some_and(|plan| !plan.is_right_about(&runs)) {
             return Err(Conflict::RunsChanged.into());
         }
-        Ok((self.decide(runs, loaded, happenings).await?, idle))
+        Ok((self.decide(runs, loaded, inboxes, happenings).await?, idle))
+    }
+
+    /// Locks the runs that signals are for, loads what is needed and decides. The transaction is
+    /// opened along with that, unless it is open. Its time is read when the runs are locked: it may
+    /// have waited for them, and a signal must not seem to have come before that.
+    pub(crate) async fn decide_signals(
+        &self,
+        happenings: Happenings,
+        is_open: bool,
+    ) -> PgResult<DecidedBatch> {
+        let keys: Vec<RunKey> = happenings.keys().copied().collect();
+        let asked = InboxPlan::of_signals(&happenings);
+        let begin = async { if is_open { Ok(()) } else { begin_serving(self.session).await } };
+        let (begun, runs, now, inboxes) = tokio::join!(
+            biased;
+            begin,
+            self.lock(&keys),
+            self.session.read_clock(),
+            self.read_inboxes(&asked),
+        );
+        begun?;
+        let (runs, (), inboxes) = (runs?, now?, inboxes?);
+        let (plan, inboxes) = self.plan_for(&runs, &happenings, Some(inboxes)).await?;
+        let loaded = self.load(&plan).await?;
+        self.decide(runs, loaded, inboxes, happenings).await
     }
 
     /// Lets the core decide what happened to runs that are locked.
@@ -76,6 +103,7 @@ impl RunSet<'_> {
         &self,
         runs: Vec<StoredRun>,
         mut loaded: LoadedTasks,
+        mut inboxes: Inboxes,
         mut happenings: Happenings,
     ) -> PgResult<DecidedBatch> {
         let definitions = self.ids.plans_of(runs.iter().map(|run| &run.row)).await?;
@@ -88,9 +116,12 @@ impl RunSet<'_> {
             let Some(stored) = definitions.get(&definition) else { continue };
             let tasks = loaded.tasks.remove(&run_key).unwrap_or_default();
             let mut image = RunImage::new(&stored.definition, now, run.row, tasks);
+            if let Some(inbox) = inboxes.remove(&run_key) {
+                image = image.with_inbox(inbox);
+            }
             for happened in happenings.remove(&run_key).unwrap_or_default() {
                 let claim = claim_of(run_key, &happened);
-                let verdict = decide_one(&mut image, happened);
+                let verdict = decide_one(&mut image, now, happened);
                 if let (Verdict::WrongGuess, Some(claim)) = (verdict, claim) {
                     let failures = image.task(claim.node).map_or(0, |task| task.failures);
                     wrong.push((claim, failures));
@@ -106,16 +137,21 @@ impl RunSet<'_> {
     }
 }
 
-/// Decides a happening, unless its claim no longer holds the task.
-fn decide_one(image: &mut RunImage<'_>, happened: Happened) -> Verdict {
+/// Decides a happening, unless its claim no longer holds the task, or its timer was set anew
+/// between the look at timers and the lock on the run.
+fn decide_one(image: &mut RunImage<'_>, now: Timestamp, happened: Happened) -> Verdict {
     let Happened { token, happening } = happened;
-    let is_held = match (&happening, token) {
+    let task = |node: &Node| image.task(*node);
+    let is_current = match (&happening, token) {
         (Happening::Task(node, _), Some(token)) => {
-            image.task(*node).is_some_and(|task| task.is_held_by(token))
+            task(node).is_some_and(|task| task.is_held_by(token))
+        }
+        (Happening::Task(node, TaskHappening::TimerFired), None) => {
+            task(node).and_then(|task| task.phase.due()).is_some_and(|due| due <= now)
         }
         _ => true,
     };
-    if is_held { decide::decide(image, happening) } else { Verdict::NotCurrent }
+    if is_current { decide::decide(image, happening) } else { Verdict::NotCurrent }
 }
 
 /// The claim that a happening is fenced by.

@@ -1,38 +1,79 @@
-//! What tasks are executed with: the input of their run, what their parents left, and for a failure
-//! handler the failure. All that a worker gets of this is put together here.
+//! What tasks are executed with: the input of their run, what their parents left, what ended their
+//! last wait, and for a failure handler the failure. All that a worker gets of this is put together
+//! here. Signals are read only where a task or a parent has waited for one.
 
 use std::collections::{BTreeSet, HashMap};
 
 use stepwell_core::id::{DefinitionId, Node, RunKey};
-use stepwell_core::run::{AttemptRow, AttemptState, RunFailure, RunRow, TaskState};
+use stepwell_core::run::{AttemptRow, AttemptState, Resumed, RunFailure, RunRow, TaskState};
+use stepwell_core::workflow::NodeKind;
 
 use super::super::lookup::IdLookup;
 use super::super::rows::queue::Queued;
-use super::super::rows::task::{is_failure_handler, read_state};
+use super::super::rows::signal::{SignalNumbers, read_brought};
+use super::super::rows::task::{TaskEnd, is_failure_handler, read_end};
 use super::super::rows::{TaskKeys, corrupt, keys, payload, read_all, run};
 use super::super::session::{PgResult, Session};
 use super::super::sql::{self, Sql};
 use super::load::READ_SOME_TASKS;
 use super::write::{Payloads, UpdatesByKey};
-use crate::ports::{ClaimRef, ParentInput, Payload, StoredDefinition, TaskInputs};
+use crate::ports::{InputsOf, ParentInput, Payload, StoredDefinition, TaskInputs};
 
-const READ_INPUTS: Sql = sql::PAYLOAD.named("read_inputs");
+pub(crate) const READ_INPUTS: Sql = sql::PAYLOAD.named("read_inputs");
 const READ_SOME_OUTPUTS: Sql = sql::PAYLOAD.named("read_some_outputs");
 const READ_RUNS: Sql = sql::RUN.named("read_runs");
+const READ_BROUGHT: Sql = sql::SIGNAL.named("read_brought");
+const READ_RECEIVED: Sql = sql::SIGNAL.named("read_received");
 
 /// States and outputs of tasks.
-pub(crate) type ParentResults = HashMap<(RunKey, Node), (TaskState, Option<Payload>)>;
+type ParentResults = HashMap<(RunKey, Node), (TaskState, Option<Payload>)>;
+
+/// What signals brought, by run and number.
+type Brought = HashMap<(RunKey, u64), Payload>;
+
+/// A task that is to be executed.
+pub(crate) struct ReadyTask<'d> {
+    pub(crate) run: RunKey,
+    pub(crate) node: Node,
+    /// What ended its last wait.
+    pub(crate) resumed: Option<Resumed>,
+    pub(crate) stored: Option<&'d StoredDefinition>,
+}
 
 /// A task and its parents.
 struct PlannedTask {
     run: RunKey,
     node: Node,
+    resumed: Option<Resumed>,
     parents: Vec<Node>,
+    /// Parents that left what they got.
+    waits: Vec<Node>,
 }
 
 impl PlannedTask {
-    fn of(claim: &ClaimRef, stored: &StoredDefinition) -> Self {
-        Self { run: claim.run, node: claim.node, parents: parents_of(stored, claim.node) }
+    fn of(task: &ReadyTask<'_>) -> Self {
+        let ReadyTask { run, node, resumed, .. } = *task;
+        let mut planned = Self { run, node, resumed, parents: Vec::new(), waits: Vec::new() };
+        if let Some(graph) = task.stored.map(|stored| &stored.definition.graph) {
+            planned.parents = graph.parents(node).iter().map(|edge| edge.node).collect();
+            let is_wait = |parent: &&Node| graph.kind(**parent) == NodeKind::Wait;
+            planned.waits = planned.parents.iter().filter(is_wait).copied().collect();
+        }
+        planned
+    }
+
+    fn of_claim(task: &InputsOf, stored: &StoredDefinition) -> Self {
+        let InputsOf { claim, resumed } = *task;
+        let stored = Some(stored);
+        Self::of(&ReadyTask { run: claim.run, node: claim.node, resumed, stored })
+    }
+
+    /// The signal that ended its last wait.
+    fn resumed_by(&self) -> Option<(RunKey, u64)> {
+        match self.resumed? {
+            Resumed::Signal(number) => Some((self.run, number)),
+            Resumed::TimedOut => None,
+        }
     }
 }
 
@@ -52,20 +93,15 @@ pub(crate) struct InputBatch {
     tasks: Vec<PlannedTask>,
     inputs: HashMap<RunKey, Payload>,
     results: ParentResults,
+    brought: Brought,
     failures: HashMap<RunKey, Box<RunFailure>>,
 }
 
 impl InputPlan {
     /// A plan for tasks of known definitions.
-    pub(crate) fn new<'d>(
-        tasks: impl Iterator<Item = (RunKey, Node, Option<&'d StoredDefinition>)>,
-    ) -> Self {
-        let task = |(run, node, stored): (RunKey, Node, Option<&StoredDefinition>)| PlannedTask {
-            run,
-            node,
-            parents: stored.map(|stored| parents_of(stored, node)).unwrap_or_default(),
-        };
-        Self { tasks: tasks.map(task).collect(), ..Self::default() }
+    pub(crate) fn new<'d>(tasks: impl Iterator<Item = ReadyTask<'d>>) -> Self {
+        let tasks = tasks.map(|task| PlannedTask::of(&task)).collect();
+        Self { tasks, ..Self::default() }
     }
 
     /// A plan for tasks that are handed over by the transaction that made them ready. Those of runs
@@ -79,8 +115,11 @@ impl InputPlan {
         if taken.is_empty() {
             return Self::default();
         }
-        let stored = |run: &RunKey| updates.get(run).map(|update| &*update.stored);
-        let tasks = taken.iter().map(|task| (task.run, task.node, stored(&task.run)));
+        let tasks = taken.iter().map(|task| {
+            let (run, node, update) = (task.run, task.node, updates.get(&task.run));
+            let resumed = update.and_then(|update| update.tasks.get(node)?.resumed);
+            ReadyTask { run, node, resumed, stored: update.map(|update| &*update.stored) }
+        });
         let inputs = match given {
             Payloads::Inputs(inputs) => {
                 Some(inputs.iter().map(|(run, input)| (*run, (*input).clone())).collect())
@@ -92,31 +131,31 @@ impl InputPlan {
 
     /// A plan for claimed tasks, if this process remembers their runs. A failure handler is told of
     /// the failure, so its run is read.
-    fn from_cache(ids: &IdLookup<'_>, claims: &[ClaimRef]) -> Option<Self> {
-        if claims.iter().any(|claim| is_failure_handler(claim.node)) {
+    fn from_cache(ids: &IdLookup<'_>, asked: &[InputsOf]) -> Option<Self> {
+        if asked.iter().any(|task| is_failure_handler(task.claim.node)) {
             return None;
         }
-        let refs = ids.cache.cached_runs(claims.iter().map(|claim| &claim.run))?;
+        let refs = ids.cache.cached_runs(asked.iter().map(|task| &task.claim.run))?;
         let definitions: BTreeSet<DefinitionId> = refs.values().map(|run| run.definition).collect();
         let plans = ids.plans.cached(&definitions);
-        let task = |claim: &ClaimRef| {
-            let stored = plans.get(&refs.get(&claim.run)?.definition)?;
-            Some(PlannedTask::of(claim, stored))
+        let task = |task: &InputsOf| {
+            let stored = plans.get(&refs.get(&task.claim.run)?.definition)?;
+            Some(PlannedTask::of_claim(task, stored))
         };
-        Some(Self { tasks: claims.iter().map(task).collect::<Option<_>>()?, ..Self::default() })
+        Some(Self { tasks: asked.iter().map(task).collect::<Option<_>>()?, ..Self::default() })
     }
 
     /// A plan for claimed tasks whose runs were read.
     async fn from_runs(
         ids: &IdLookup<'_>,
-        claims: &[ClaimRef],
+        asked: &[InputsOf],
         runs: HashMap<RunKey, RunRow>,
     ) -> PgResult<Self> {
-        let mut tasks = Vec::with_capacity(claims.len());
-        for claim in claims {
-            let missing = || corrupt(format!("run {} is missing", claim.run));
-            let run = runs.get(&claim.run).ok_or_else(missing)?;
-            tasks.push(PlannedTask::of(claim, &*ids.plan_of(run).await?));
+        let mut tasks = Vec::with_capacity(asked.len());
+        for task in asked {
+            let missing = || corrupt(format!("run {} is missing", task.claim.run));
+            let run = runs.get(&task.claim.run).ok_or_else(missing)?;
+            tasks.push(PlannedTask::of_claim(task, &*ids.plan_of(run).await?));
         }
         let failures = runs.into_iter().filter_map(|(run, row)| Some((run, row.failure?)));
         Ok(Self { tasks, failures: failures.collect(), ..Self::default() })
@@ -139,11 +178,15 @@ impl InputPlan {
         let parents = tasks.iter().flat_map(|task| task.parents.iter().map(|p| (task.run, *p)));
         let earlier: BTreeSet<(RunKey, Node)> =
             parents.filter(|parent| !results.contains_key(parent)).collect();
-        let (inputs, earlier) =
-            tokio::join!(biased; read_inputs, read_parent_results(session, earlier));
-        results.extend(earlier?);
-        let inputs = inputs?;
-        Ok(InputBatch { tasks, inputs, results, failures })
+        let (inputs, brought, ends) = tokio::join!(
+            biased;
+            read_inputs,
+            read_signals(session, &tasks),
+            read_ends(session, earlier),
+        );
+        let (inputs, brought) = (inputs?, brought?);
+        results.extend(ends?.into_results(&brought));
+        Ok(InputBatch { tasks, inputs, results, brought, failures })
     }
 }
 
@@ -153,18 +196,24 @@ impl InputBatch {
         &self.inputs
     }
 
-    /// What the task at this place is executed with, unless its run's input is missing.
+    /// What the task at this place is executed with, unless its run's input or the signal that it
+    /// got is missing.
     pub(crate) fn of_task(&self, ix: usize) -> Option<TaskInputs> {
-        let PlannedTask { run, node, parents } = self.tasks.get(ix)?;
+        let PlannedTask { run, node, resumed, parents, .. } = self.tasks.get(ix)?;
         let parent = |node: &Node| {
             let known = self.results.get(&(*run, *node)).cloned();
             let (state, output) = known.unwrap_or((TaskState::Pending, None));
             ParentInput { node: *node, state, output }
         };
+        let resumed = match resumed {
+            Some(resumed) => Some(received(&self.brought, *run, *resumed)?),
+            None => None,
+        };
         Some(TaskInputs {
             input: self.inputs.get(run)?.clone(),
             parents: parents.iter().map(parent).collect(),
             failure: self.failures.get(run).filter(|_| is_failure_handler(*node)).cloned(),
+            resumed,
         })
     }
 }
@@ -173,10 +222,10 @@ impl InputBatch {
 /// remembers the runs, all of that is asked for in one go.
 pub(crate) async fn read_inputs(
     ids: &IdLookup<'_>,
-    claims: &[ClaimRef],
+    asked: &[InputsOf],
 ) -> PgResult<Vec<TaskInputs>> {
     let session = ids.session;
-    let batch = if let Some(plan) = InputPlan::from_cache(ids, claims) {
+    let batch = if let Some(plan) = InputPlan::from_cache(ids, asked) {
         let (opened, batch, closed) = tokio::join!(
             biased;
             session.open_timeless(),
@@ -186,7 +235,7 @@ pub(crate) async fn read_inputs(
         opened.and(closed)?;
         batch?
     } else {
-        let runs = keys(claims.iter().map(|claim| &claim.run));
+        let runs = keys(asked.iter().map(|task| &task.claim.run));
         let params: [super::super::rows::Param<'_>; 1] = [&runs];
         let (opened, inputs, runs) = tokio::join!(
             biased;
@@ -197,27 +246,50 @@ pub(crate) async fn read_inputs(
         opened?;
         let inputs = payload::read_inputs(&inputs?)?;
         let runs = read_all(&runs?, run::read)?.into_iter().map(|run| (run.row.key, run.row));
-        let plan = InputPlan::from_runs(ids, claims, runs.collect()).await?;
+        let plan = InputPlan::from_runs(ids, asked, runs.collect()).await?;
         let plan = InputPlan { inputs: Some(inputs), ..plan };
         let (batch, closed) = tokio::join!(biased; plan.read(session), session.close());
         closed?;
         batch?
     };
-    let task = |(ix, claim): (usize, &ClaimRef)| {
-        let missing = || corrupt(format!("the input of run {} is missing", claim.run));
+    let task = |(ix, task): (usize, &InputsOf)| {
+        let missing = || corrupt(format!("an input of run {} is missing", task.claim.run));
         Ok(batch.of_task(ix).ok_or_else(missing)?)
     };
-    claims.iter().enumerate().map(task).collect()
+    asked.iter().enumerate().map(task).collect()
 }
 
-/// The states and outputs of tasks; a completed one without an output has the empty payload.
-pub(crate) async fn read_parent_results(
-    session: &Session,
-    asked: BTreeSet<(RunKey, Node)>,
-) -> PgResult<ParentResults> {
+/// What signals brought that ended the waits of tasks, and those of their parents.
+async fn read_signals(session: &Session, tasks: &[PlannedTask]) -> PgResult<Brought> {
+    let own = SignalNumbers::of(tasks.iter().filter_map(PlannedTask::resumed_by));
+    let parents = tasks.iter().flat_map(|task| task.waits.iter().map(|wait| (task.run, *wait)));
+    let parents = TaskKeys::of(parents.collect::<BTreeSet<_>>());
+    let read_own = async {
+        if own.is_empty() { Ok(Vec::new()) } else { session.all(READ_BROUGHT, &own.params()).await }
+    };
+    let read_of_parents = async {
+        if parents.is_empty() {
+            return Ok(Vec::new());
+        }
+        session.all(READ_RECEIVED, &parents.params()).await
+    };
+    let (own, of_parents) = tokio::join!(biased; read_own, read_of_parents);
+    let mut brought: Brought = read_all(&own?, read_brought)?.into_iter().collect();
+    brought.extend(read_all(&of_parents?, read_brought)?);
+    Ok(brought)
+}
+
+/// Where tasks stand, and the outputs of those that have one.
+#[derive(Default)]
+struct TaskEnds {
+    ends: Vec<((RunKey, Node), TaskEnd)>,
+    outputs: HashMap<(RunKey, Node), Payload>,
+}
+
+async fn read_ends(session: &Session, asked: BTreeSet<(RunKey, Node)>) -> PgResult<TaskEnds> {
     let asked = TaskKeys::of(asked);
     if asked.is_empty() {
-        return Ok(ParentResults::new());
+        return Ok(TaskEnds::default());
     }
     let params = asked.params();
     let (tasks, outputs) = tokio::join!(
@@ -225,16 +297,32 @@ pub(crate) async fn read_parent_results(
         session.all(READ_SOME_TASKS, &params),
         session.all(READ_SOME_OUTPUTS, &params),
     );
-    let outputs = read_all(&outputs?, payload::read_output)?;
-    let mut outputs: HashMap<(RunKey, Node), Payload> = outputs.into_iter().collect();
-    let mut results = ParentResults::new();
-    for row in tasks? {
-        let (task, state) = read_state(&row)?;
-        let mut own = || outputs.remove(&task).unwrap_or_else(Payload::empty);
-        let output = (state == TaskState::Completed).then(&mut own);
-        results.insert(task, (state, output));
+    let outputs = read_all(&outputs?, payload::read_output)?.into_iter().collect();
+    Ok(TaskEnds { ends: read_all(&tasks?, read_end)?, outputs })
+}
+
+impl TaskEnds {
+    /// The states and outputs of tasks. A completed one without an output of its own has what it
+    /// got, or the empty payload.
+    fn into_results(mut self, brought: &Brought) -> ParentResults {
+        let mut results = ParentResults::new();
+        for (task, TaskEnd { state, resumed }) in self.ends {
+            let got = || resumed.and_then(|resumed| received(brought, task.0, resumed));
+            let own = self.outputs.remove(&task).or_else(got);
+            let output =
+                (state == TaskState::Completed).then(|| own.unwrap_or_else(Payload::empty));
+            results.insert(task, (state, output));
+        }
+        results
     }
-    Ok(results)
+}
+
+/// What ended the wait of a task of a run.
+fn received(brought: &Brought, run: RunKey, resumed: Resumed) -> Option<Payload> {
+    match resumed {
+        Resumed::TimedOut => Some(Payload::timed_out()),
+        Resumed::Signal(number) => brought.get(&(run, number)).cloned(),
+    }
 }
 
 /// What tasks left that complete in this transaction.
@@ -251,8 +339,4 @@ fn completed_now(updates: &UpdatesByKey<'_>, given: Payloads<'_>) -> ParentResul
         results.insert((*run, *node), (TaskState::Completed, Some((*output).clone())));
     }
     results
-}
-
-fn parents_of(stored: &StoredDefinition, node: Node) -> Vec<Node> {
-    stored.definition.graph.parents(node).iter().map(|edge| edge.node).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use stepwell_core::decide::affected;
+use stepwell_core::decide::{Affected, Happening, affected};
 use stepwell_core::id::{DefinitionId, Node, RunKey};
 use stepwell_core::run::TaskRow;
 use tokio_postgres::Row;
@@ -13,6 +13,7 @@ use super::super::rows::run::{self, RunRef, StoredRun};
 use super::super::rows::{TaskKeys, corrupt, key, keys, read_all, task};
 use super::super::session::PgResult;
 use super::super::sql::{self, Sql};
+use super::inbox::{InboxPlan, Inboxes};
 use super::{Happened, Happenings, RunSet};
 use crate::ports::StoredDefinition;
 
@@ -63,25 +64,47 @@ impl RunSet<'_> {
         let mut plan = LoadPlan::default();
         for (run, reference) in &refs {
             let stored = definitions.get(&reference.definition)?;
-            plan.add(*run, *reference, stored, &happenings[run]);
+            let affected = affected_by(stored, &happenings[run]);
+            if affected.may_touch_queued || affected.inbox.is_some() {
+                return None;
+            }
+            plan.add(*run, *reference, affected);
         }
-        (!plan.may_touch_queued).then_some(plan)
+        Some(plan)
     }
 
-    /// What has to be loaded to decide about locked runs.
+    /// What has to be loaded to decide about locked runs. Open waits tell which tasks, so waits and
+    /// signals are loaded here, unless they were before.
     pub(super) async fn plan_for(
         &self,
         runs: &[StoredRun],
         happenings: &Happenings,
-    ) -> PgResult<LoadPlan> {
+        inboxes: Option<Inboxes>,
+    ) -> PgResult<(LoadPlan, Inboxes)> {
         let definitions = self.ids.plans_of(runs.iter().map(|run| &run.row)).await?;
-        let mut plan = LoadPlan::default();
+        let mut decisions = Vec::with_capacity(runs.len());
         for run in runs {
             let happened = happenings.get(&run.row.key).map(Vec::as_slice).unwrap_or_default();
             let Some(stored) = definitions.get(&run.row.definition) else { continue };
-            plan.add(run.row.key, run.reference(), stored, happened);
+            decisions.push((run, stored, happened, affected_by(stored, happened)));
         }
-        Ok(plan)
+        let inboxes = if let Some(inboxes) = inboxes {
+            inboxes
+        } else {
+            let mut needs = InboxPlan::default();
+            for (run, .., affected) in &decisions {
+                affected.inbox.iter().for_each(|inbox| needs.add(&run.row, inbox));
+            }
+            self.read_inboxes(&needs).await?
+        };
+        let mut plan = LoadPlan::default();
+        for (run, stored, happened, mut affected) in decisions {
+            if let Some(inbox) = inboxes.get(&run.row.key) {
+                affected.add_waits(&stored.definition, &inbox.waits, happenings_of(happened));
+            }
+            plan.add(run.row.key, run.reference(), affected);
+        }
+        Ok((plan, inboxes))
     }
 
     /// Loads tasks by later statements than the one that locked the runs: what they see is not
@@ -119,15 +142,7 @@ impl RunSet<'_> {
 }
 
 impl LoadPlan {
-    fn add(
-        &mut self,
-        run: RunKey,
-        reference: RunRef,
-        stored: &StoredDefinition,
-        happened: &[Happened],
-    ) {
-        let happenings = happened.iter().map(|happened| &happened.happening);
-        let affected = affected(&stored.definition, happenings);
+    fn add(&mut self, run: RunKey, reference: RunRef, affected: Affected) {
         if affected.all_open {
             self.all_open.push(key(run));
         }
@@ -142,4 +157,13 @@ impl LoadPlan {
         let is_right = |run: &StoredRun| self.refs.get(&run.row.key) == Some(&run.reference());
         runs.len() == self.refs.len() && runs.iter().all(is_right)
     }
+}
+
+/// The rows of a run that a decision about it may look at.
+fn affected_by(stored: &StoredDefinition, happened: &[Happened]) -> Affected {
+    affected(&stored.definition, happenings_of(happened))
+}
+
+fn happenings_of(happened: &[Happened]) -> impl Iterator<Item = &Happening> {
+    happened.iter().map(|happened| &happened.happening)
 }

@@ -2,10 +2,12 @@
 //! statement per step and table, however many runs there are.
 
 pub(crate) mod happen;
+pub(crate) mod inbox;
 pub(crate) mod inputs;
 mod load;
 pub(crate) mod start;
 pub(crate) mod write;
+mod write_inbox;
 pub(crate) mod write_rows;
 
 use std::collections::{BTreeMap, VecDeque};

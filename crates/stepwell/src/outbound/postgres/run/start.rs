@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use stepwell_core::decide::{self, RunSeed};
 use stepwell_core::id::{DefinitionId, Queue, RunId, RunKey, Tenant};
 use stepwell_core::queue::FairError;
+use stepwell_core::run::RunRow;
 use stepwell_core::time::Timestamp;
 use stepwell_core::workflow::Definition;
 
@@ -15,7 +17,7 @@ use super::super::queue::hand_over::IdleWorker;
 use super::super::queue::room_for_start::RoomForStarts;
 use super::super::queue::service::open_serving;
 use super::super::rows::read_all;
-use super::super::rows::run::{self, FreshRun, FreshRunArrays, StoredRun};
+use super::super::rows::run::{self, FreshRun, FreshRunArrays, RunNames, StoredRun};
 use super::super::session::{Conflict, Learned, PgResult};
 use super::super::sql::{self, Sql};
 use super::RunSet;
@@ -30,9 +32,6 @@ pub(crate) const FIND_RUNS: Sql = sql::RUN.named("find_runs");
 
 /// The definitions that starts name, as far as they are stored.
 pub(crate) type Definitions = BTreeMap<DefinitionId, Arc<StoredDefinition>>;
-
-/// A run by the names its caller knows it by.
-type RunNames = (Tenant, RunId);
 
 /// A start with its tenant's number and its definition.
 type Start<'r> = (&'r StartRequest, u32, &'r Arc<StoredDefinition>);
@@ -54,17 +53,20 @@ pub(crate) struct InsertedRuns {
     pub(crate) learned: Learned,
 }
 
-/// What is the same for all runs that start from one definition.
+/// What is the same for all runs that start from one definition and may take as long.
 struct FreshCounters {
     n_open: u32,
     next_event: u64,
+    /// How long they may take.
+    deadline: Option<Duration>,
 }
 
 impl FreshCounters {
     fn of(definition: &Definition, seed: &RunSeed) -> Self {
         let image = decide::start(definition, Timestamp::EPOCH, seed.clone());
-        let (n_open, next_event) = (image.run().n_open, image.run().next_event);
-        Self { n_open, next_event }
+        let RunRow { n_open, next_event, deadline, .. } = *image.run();
+        let deadline = deadline.map(|deadline| deadline.since(Timestamp::EPOCH));
+        Self { n_open, next_event, deadline }
     }
 }
 
@@ -124,13 +126,13 @@ impl<'r> NewRuns<'r> {
     }
 }
 
-fn arrays_of<'r>(new: &[Start<'r>]) -> FreshRunArrays<'r> {
-    let mut counters: BTreeMap<DefinitionId, FreshCounters> = BTreeMap::new();
+fn arrays_of<'r>(new: &[Start<'r>], now: Timestamp) -> FreshRunArrays<'r> {
+    let mut counters: BTreeMap<(DefinitionId, Option<Duration>), FreshCounters> = BTreeMap::new();
     FreshRunArrays::of(new.iter().map(|(request, tenant_no, stored)| {
         let request: &'r StartRequest = request;
         let seed = &request.seed;
         let fresh = || FreshCounters::of(&stored.definition, seed);
-        let counters = counters.entry(seed.definition).or_insert_with(fresh);
+        let counters = counters.entry((seed.definition, seed.deadline)).or_insert_with(fresh);
         FreshRun {
             key: seed.key,
             tenant_no: *tenant_no,
@@ -138,6 +140,7 @@ fn arrays_of<'r>(new: &[Start<'r>]) -> FreshRunArrays<'r> {
             definition: seed.definition,
             n_open: counters.n_open,
             next_event: counters.next_event,
+            deadline: counters.deadline.map(|span| now.after(span)),
             input_digest: &request.input_digest,
         }
     }))
@@ -161,7 +164,7 @@ impl RunSet<'_> {
             room = self.queues.look_for_room(&new.root_queues()).await?;
         }
         let (fresh, without_room) = new.with_room(&room);
-        let arrays = arrays_of(&fresh);
+        let arrays = arrays_of(&fresh, self.session.now());
         let tenants: BTreeSet<u32> = new.starts.iter().map(|(_, no, _)| *no).collect();
         let (names, idle, inserted, unlimited) = tokio::join!(
             biased;

@@ -25,7 +25,7 @@ pub(crate) struct RunUpdate {
     pub(super) tasks: Tasks,
     pub(super) changes: Changes,
     pub(super) stored: Arc<StoredDefinition>,
-    tenant_no: u32,
+    pub(super) tenant_no: u32,
 }
 
 impl RunUpdate {
@@ -47,8 +47,13 @@ impl RunUpdate {
         tasks.map(|task| (self.run.key, task))
     }
 
+    fn opens_waits(&self) -> bool {
+        self.changes.extras.as_ref().is_some_and(|extras| !extras.waits_opened.is_empty())
+    }
+
     fn queued(&self) -> impl Iterator<Item = Queued> {
-        self.changes.enqueued.iter().map(|node| Queued {
+        let deadline = self.run.standing_deadline();
+        self.changes.enqueued.iter().map(move |node| Queued {
             // Given when it is enqueued.
             number: 0,
             run: self.run.key,
@@ -57,6 +62,7 @@ impl RunUpdate {
             queue: self.stored.definition.queue(*node),
             service: self.stored.service(),
             losses: self.tasks.get(*node).map_or(0, |task| task.losses),
+            deadline,
         })
     }
 }
@@ -69,6 +75,8 @@ pub(crate) enum Payloads<'p> {
     Inputs(&'p [(RunKey, &'p Payload)]),
     /// Outputs of tasks that completed.
     Outputs(&'p [(RunKey, Node, &'p Payload)]),
+    /// What signals brought, by run and number.
+    Signals(&'p HashMap<(RunKey, u64), &'p Payload>),
 }
 
 impl Payloads<'_> {
@@ -76,7 +84,7 @@ impl Payloads<'_> {
     const fn arrivals(self) -> Arrivals {
         match self {
             Self::Inputs(_) => Arrivals::OfStarts,
-            Self::None | Self::Outputs(_) => Arrivals::UnderWay,
+            Self::None | Self::Outputs(_) | Self::Signals(_) => Arrivals::UnderWay,
         }
     }
 }
@@ -120,10 +128,13 @@ impl RunSet<'_> {
         }
         let tasks: Vec<Queued> = updates.iter().flat_map(RunUpdate::queued).collect();
         let is_withdrawn = updates.iter().any(|update| !update.changes.dequeued.is_empty());
+        if updates.iter().any(RunUpdate::opens_waits) {
+            self.ids.check_policies().await?;
+        }
         let workers = self.ids.worker_nos(&workers_of(&updates)).await?;
         if let Some(tenants) = tenants.filter(|_| !is_withdrawn) {
             let Split { taken, left, .. } = match &idle {
-                Some(idle) => idle.split(tasks),
+                Some(idle) => idle.split(tasks, self.session.now()),
                 None => Split { taken: Vec::new(), left: tasks, next_turn: 0 },
             };
             let handed = idle.map(|idle| (idle, taken)).filter(|(_, taken)| !taken.is_empty());
@@ -134,8 +145,14 @@ impl RunSet<'_> {
         }
         let (session, workers) = (self.session, &workers);
         let rows = RowWriter { session, updates: &updates, payloads, workers };
+        let moved_on = moved_on(&updates);
+        if tasks.is_empty() && moved_on.tenants.is_empty() {
+            let answers = tokio::join!(biased; rows.write(), self.close_if(closes));
+            first_error(answers.into())?;
+            return Ok(Outcome { handed_over: HandedOver::default(), hints });
+        }
         rows.write().await?;
-        let n_filled = self.queues.remove_places(moved_on(&updates)).await?;
+        let n_filled = self.queues.remove_places(moved_on).await?;
         let n_enqueued = self.queues.enqueue(tasks, payloads.arrivals()).await?;
         hints.add_if(Hint::Ready, n_filled + n_enqueued > 0);
         let answers = tokio::join!(biased; rows.end_claims(), self.close_if(closes));
@@ -259,6 +276,7 @@ impl RunSet<'_> {
                 definition: Arc::clone(&update.stored),
                 attempt: task.attempt,
                 failures: task.failures,
+                resumed: task.resumed,
                 is_suspect: is_suspect(task.losses, idle.offer.crash_limit),
                 inputs: inputs.of_task(ix),
             })

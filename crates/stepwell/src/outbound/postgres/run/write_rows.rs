@@ -1,9 +1,9 @@
 //! The rows of decided runs: a statement per table, all sent in one go.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use stepwell_core::id::{RunKey, WorkerId};
-use stepwell_core::run::TaskRow;
+use stepwell_core::run::{TaskRow, Timer};
 use uuid::Uuid;
 
 use super::super::rows::attempt::AttemptArrays;
@@ -50,6 +50,7 @@ impl RowWriter<'_> {
             self.insert_events(),
             self.delete_timers(),
             self.insert_timers(),
+            self.write_inbox(),
         );
         first_error(answers.into())
     }
@@ -82,7 +83,11 @@ impl RowWriter<'_> {
 
     async fn insert_payloads(&self) -> PgResult<()> {
         match self.payloads {
-            Payloads::None | Payloads::Inputs([]) | Payloads::Outputs([]) => Ok(()),
+            Payloads::None
+            | Payloads::Inputs([])
+            | Payloads::Outputs([])
+            // Those lie with the signals.
+            | Payloads::Signals(_) => Ok(()),
             Payloads::Inputs(inputs) => {
                 self.session.run(INSERT_INPUTS, &InputArrays::of(inputs).params()).await
             }
@@ -142,14 +147,18 @@ impl RowWriter<'_> {
         let cleared = self.updates.iter().flat_map(|update| {
             update.changes.all_timers_cleared().map(|node| (update.run.key, node))
         });
-        delete_timers(self.session, TaskKeys::of(cleared)).await
+        let cleared = TaskKeys::of(cleared);
+        if cleared.is_empty() {
+            return Ok(());
+        }
+        self.session.run(DELETE_TIMERS, &cleared.params()).await
     }
 
     async fn insert_timers(&self) -> PgResult<()> {
         let now = self.session.now();
         let timers = self.updates.iter().flat_map(|update| {
             let run = update.run.key;
-            let timers = update.changes.timers.iter();
+            let timers = last_of_each_node(&update.changes.timers).into_iter();
             timers.map(move |timer| (run, timer.node, now.after(timer.after)))
         });
         let arrays = TimerArrays::of(timers);
@@ -160,10 +169,12 @@ impl RowWriter<'_> {
     }
 }
 
-/// Deletes timers of tasks, if there are any.
-pub(crate) async fn delete_timers(session: &Session, tasks: TaskKeys) -> PgResult<()> {
-    if tasks.is_empty() {
-        return Ok(());
-    }
-    session.run(DELETE_TIMERS, &tasks.params()).await
+/// The timers that stand, in order: of several that one decision after the other set for a node,
+/// the last one does.
+fn last_of_each_node(timers: &[Timer]) -> Vec<&Timer> {
+    let mut seen = HashSet::with_capacity(timers.len());
+    let mut last: Vec<&Timer> =
+        timers.iter().rev().filter(|timer| seen.insert(timer.node)).collect();
+    last.reverse();
+    last
 }

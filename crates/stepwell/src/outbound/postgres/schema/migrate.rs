@@ -5,8 +5,9 @@ use stepwell_core::code::Code;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
+use super::super::connection::options::Access;
 use super::super::rows;
-use super::super::sql::in_schema;
+use super::super::sql::{SCHEMA, in_schema};
 use crate::ports::StoreError;
 
 /// Each migration in the parts that are applied together. Nothing was released before the first.
@@ -43,18 +44,18 @@ pub(crate) fn version_known() -> usize {
     MIGRATIONS.len()
 }
 
-/// Brings a schema of the version `applied` up to date, if `migrates` says so.
+/// Brings a schema of the version `applied` up to date, if that is allowed.
 pub(crate) async fn migrate(
     client: &mut Client,
     schema: &str,
     applied: usize,
-    migrates: bool,
+    access: Access,
 ) -> Result<(), Failed> {
     check_not_newer(applied, schema)?;
     if applied == version_known() {
         return Ok(());
     }
-    if !migrates {
+    if access != Access::Migrate {
         return Err(older(applied, schema).into());
     }
     for _ in 1..TRIES_MAX {
@@ -137,9 +138,12 @@ fn check_not_newer(applied: usize, schema: &str) -> Result<(), StoreError> {
 
 fn older(applied: usize, schema: &str) -> StoreError {
     let known = version_known();
-    let message = format!(
-        "schema {schema:?} has version {applied}, this program needs {known}; run `stepwell \
-         migrate` as the owner of the schema"
-    );
+    let what = match applied {
+        0 => format!("schema {schema:?} is not there, or has no tables yet"),
+        _ => format!("schema {schema:?} has version {applied}, this program needs {known}"),
+    };
+    let option = if schema == SCHEMA { String::new() } else { format!(" --schema {schema}") };
+    let message =
+        format!("{what}; run `stepwell migrate --store URL{option}` as the owner of the schema");
     StoreError::Refused { code: Code::OlderSchema, message }
 }

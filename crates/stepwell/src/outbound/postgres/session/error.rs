@@ -48,6 +48,9 @@ pub(crate) enum Conflict {
     WorkerChanged(Box<(WorkerId, ServingWorker)>),
     /// Runs are not what this process remembers of them.
     RunsChanged,
+    /// Policies were replaced by another process, as this number tells, and a wait opens by what
+    /// this process remembers of them.
+    PoliciesChanged(i64),
     /// The id of a run that was to be inserted is taken.
     RunIdTaken,
     /// A run that kept others from being inserted is gone.
@@ -68,6 +71,7 @@ impl fmt::Display for Conflict {
             Self::WrongFailures(_) => "failures were counted otherwise",
             Self::WorkerChanged(_) => "a worker was registered",
             Self::RunsChanged => "runs are not what they were",
+            Self::PoliciesChanged(_) => "policies were replaced",
             Self::RunIdTaken => "an id is taken",
             Self::RunGone => "a run went away",
             Self::TenantsRenumbered => "tenants have other numbers by now",

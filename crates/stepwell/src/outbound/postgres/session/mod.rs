@@ -21,6 +21,7 @@ use super::sql::{self, Sql};
 use crate::ports::StoreError;
 
 const READ_NOW: Sql = sql::SESSION.named("read_now");
+const READ_CLOCK: Sql = sql::SESSION.named("read_clock");
 
 /// Parameters of a statement.
 pub(crate) type Params<'a> = &'a [Param<'a>];
@@ -82,6 +83,16 @@ impl Session {
         let (begun, now) = tokio::join!(biased; self.tell(begin), read_now);
         begun?;
         self.set_now(now?);
+        Ok(())
+    }
+
+    /// Takes the moment of this statement for the time of the transaction, where that began without
+    /// one. An injected clock is asked when the answer is there, so that it waited for the same
+    /// locks.
+    pub(crate) async fn read_clock(&self) -> PgResult<()> {
+        let row = self.one(READ_CLOCK, &[]).await?;
+        let now = row.as_ref().map(rows::server::read_now).transpose()?;
+        self.set_now(now.unwrap_or_default());
         Ok(())
     }
 

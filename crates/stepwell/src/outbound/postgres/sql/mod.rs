@@ -19,12 +19,14 @@ pub(crate) const POSITION: File = File(5);
 pub(crate) const QUEUE: File = File(6);
 pub(crate) const RUN: File = File(7);
 pub(crate) const SESSION: File = File(8);
-pub(crate) const TASK: File = File(9);
-pub(crate) const TENANT: File = File(10);
-pub(crate) const TIMER: File = File(11);
-pub(crate) const WORKER: File = File(12);
+pub(crate) const SIGNAL: File = File(9);
+pub(crate) const TASK: File = File(10);
+pub(crate) const TENANT: File = File(11);
+pub(crate) const TIMER: File = File(12);
+pub(crate) const WAIT: File = File(13);
+pub(crate) const WORKER: File = File(14);
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 15] = [
     include_str!("attempt.sql"),
     include_str!("definition.sql"),
     include_str!("event.sql"),
@@ -34,9 +36,11 @@ const FILES: [&str; 13] = [
     include_str!("queue.sql"),
     include_str!("run.sql"),
     include_str!("session.sql"),
+    include_str!("signal.sql"),
     include_str!("task.sql"),
     include_str!("tenant.sql"),
     include_str!("timer.sql"),
+    include_str!("wait.sql"),
     include_str!("worker.sql"),
 ];
 

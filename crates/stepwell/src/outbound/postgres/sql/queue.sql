@@ -1,34 +1,37 @@
 -- name: first_ready
 -- The first tasks of a queue that a worker can take, one suspect among them if it may, and where
--- their rows are. Skip locked keeps workers apart and never waits; the task must still be queued;
--- before the queue's watermark nothing is left. Index: primary key of ready, in fair order, from
--- the watermark on; ready_suspect, for without it a claim would read the whole queue for one.
+-- their rows are. Skip locked keeps workers apart and never waits; the task must still be queued,
+-- and its run's deadline be ahead; before the queue's watermark nothing is left. Index: primary key
+-- of ready, in fair order, from the watermark on; ready_suspect, for without it a claim would read
+-- the whole queue for one.
 with watermark as materialized (
     select coalesce((
         select order_key from stepwell.watermark where queue = $1
         order by round desc limit 1), 0) as order_key
 ), first as materialized (
     select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.service, r.tenant_no,
-        t.attempt, t.failures, t.queued_at, r.ctid as ready_at, t.ctid as task_at
+        t.attempt, t.failures, t.queued_at, t.resumed_by, r.ctid as ready_at, t.ctid as task_at
     from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
     where r.queue = $1 and r.order_key >= (select order_key from watermark)
         and r.service = any($2) and r.losses < $3
         and t.state = {task.QUEUED} and t.due_at is null
+        and (r.deadline is null or r.deadline > coalesce($6, {now}))
     order by r.order_key, r.number
     limit $4
     for update of r, t skip locked
 ), suspect as materialized (
     select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.service, r.tenant_no,
-        t.attempt, t.failures, t.queued_at, r.ctid as ready_at, t.ctid as task_at
+        t.attempt, t.failures, t.queued_at, t.resumed_by, r.ctid as ready_at, t.ctid as task_at
     from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
     where r.queue = $1 and r.order_key >= (select order_key from watermark)
         and r.service = any($2) and r.losses > 0 and r.losses >= $3
         and t.state = {task.QUEUED} and t.due_at is null
+        and (r.deadline is null or r.deadline > coalesce($6, {now}))
     order by r.order_key, r.number
     limit $5
     for update of r, t skip locked
 )
-select position, losses, run, node, service, tenant_no, attempt, failures, queued_at,
+select position, losses, run, node, service, tenant_no, attempt, failures, queued_at, resumed_by,
     ready_at::text, task_at::text
 from (select * from first union all select * from suspect) as both_kinds
 order by order_key, number
@@ -66,7 +69,7 @@ order by claimed.turn
 
 -- name: insert_ready
 insert into stepwell.ready ({queued_names}, order_key, position)
-select * from unnest({queued_arrays}, $8::bigint[], $9::bigint[])
+select * from unnest({queued_arrays}, $9::bigint[], $10::bigint[])
 
 -- name: insert_throttled
 insert into stepwell.throttled ({queued_names}) select * from unnest({queued_arrays})

@@ -11,10 +11,25 @@ select {run}, tenant.name from stepwell.run join stepwell.tenant using (tenant_n
 where run.key = any($1)
 
 -- name: find_runs
+-- Index: unique (tenant_no, id), by both: the tenant alone may have all runs there are, and a plain
+-- join looks them through for each id.
 select {run}, tenant.name
 from unnest($1::text[], $2::text[]) as asked (tenant, id)
 join stepwell.tenant on tenant.name = asked.tenant
-join stepwell.run on run.tenant_no = tenant.tenant_no and run.id = asked.id
+cross join lateral (
+    select * from stepwell.run
+    where run.tenant_no = tenant.tenant_no and run.id = asked.id
+    offset 0) as run
+
+-- name: find_run_keys
+-- Index: as of find_runs.
+select tenant.name, run.id, run.key
+from unnest($1::text[], $2::text[]) as asked (tenant, id)
+join stepwell.tenant on tenant.name = asked.tenant
+cross join lateral (
+    select run.id, run.key from stepwell.run
+    where run.tenant_no = tenant.tenant_no and run.id = asked.id
+    offset 0) as run
 
 -- name: list_runs
 -- Index: primary key of run, backwards; whatever is not asked for is stepped over.

@@ -10,6 +10,15 @@ delete from stepwell.timer where ctid = any(array(
         where timer.run = gone.run and timer.node = gone.node
         offset 0) as found))
 
+-- name: delete_stale_timers
+-- Timers that were found due and that nothing waits for. One that was set anew meanwhile stays.
+delete from stepwell.timer where ctid = any(array(
+    select found.at from unnest($1::uuid[], $2::int[]) as gone (run, node)
+    cross join lateral (
+        select timer.ctid as at from stepwell.timer
+        where timer.run = gone.run and timer.node = gone.node and timer.due_at <= $3
+        offset 0) as found))
+
 -- name: due_timers
 -- A hint: each timer is checked again under its run's lock. Index: timer_due.
 select {timer} from stepwell.timer where due_at <= $1 order by due_at, number limit $2

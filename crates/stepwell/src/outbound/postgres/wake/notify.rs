@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
 use tokio_postgres::{AsyncMessage, Client, Notification};
 
 use super::super::connection::connect::Connector;
@@ -44,11 +45,27 @@ pub(crate) fn start(
         plans: Arc::downgrade(plans),
         wakes: Arc::clone(wakes),
         connector,
-        name: format!("{}_wake", pool.schema),
+        name: channel_name(&pool.schema),
         revisions: pool.texts.of(DEFINITION_REVISIONS).to_owned(),
         own: AtomicI32::new(0),
     };
     pool.driver.spawn(channel.keep_connected());
+}
+
+/// The channel of a schema. The server takes no longer names than this, so that of a long schema is
+/// made of its beginning and a digest.
+fn channel_name(schema: &str) -> String {
+    const BYTES_MAX: usize = 63;
+    let name = format!("{schema}_wake");
+    if name.len() <= BYTES_MAX {
+        return name;
+    }
+    let digest = Sha256::digest(schema)
+        .iter()
+        .take(8)
+        .fold(0_u64, |digest, byte| digest << 8 | u64::from(*byte));
+    let begin: String = schema.chars().take(40).collect();
+    format!("{begin}_{digest:016x}_wake")
 }
 
 /// The channel to other processes.
@@ -188,5 +205,19 @@ impl WakeChannel {
             plans.saw_revisions(rows::definition::read_revisions(&row)?);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_channel_of_every_schema_has_a_name_of_its_own_that_the_server_takes() {
+        assert_eq!(channel_name("stepwell"), "stepwell_wake");
+        let [one, other] = ["a", "b"].map(|end| channel_name(&("x".repeat(62) + end)));
+        assert_ne!(one, other);
+        assert!(one.len() <= 63 && one.starts_with("xxx") && one.ends_with("_wake"), "{one}");
+        assert_eq!(channel_name(&"y".repeat(58)).len(), 63);
     }
 }

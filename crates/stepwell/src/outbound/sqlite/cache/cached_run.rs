@@ -4,7 +4,7 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::hash_map::{Entry as MapEntry, HashMap};
 use std::hash::BuildHasherDefault;
 
-use stepwell_core::id::{Node, RunKey};
+use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::queue::TenantNo;
 use stepwell_core::run::{RunRow, TaskRow};
 
@@ -17,13 +17,15 @@ use crate::ports::{Payload, StoreError};
 /// New runs are remembered up to this many: what was started last is claimed last.
 const FRESH_RUNS_MAX: usize = 4_096;
 
-/// What of a run's row is not in the file yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What of a run's row is not in the file yet. Each writes what those before it write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum RunChange {
     #[default]
     None,
     /// What a run that goes on changes.
     Advance,
+    /// What a run changes that ends without a failure.
+    End,
     Whole,
 }
 
@@ -71,18 +73,21 @@ impl CachedRun {
         Self { row, no, tenant_no, change, is_fresh: true, input, tasks, tasks_changed }
     }
 
-    /// Takes over a changed row of the run. Whole rows are compared, so that a column which the
-    /// narrow update does not know of leads to the update of all.
+    /// Takes over a changed row of the run. Whole rows are compared, so that a column which no
+    /// narrow update knows of leads to the update of all.
     pub(crate) fn set_row(&mut self, row: RunRow) {
         if self.row == row {
             return;
         }
-        run::copy_advance(&row, &mut self.row);
-        if self.row != row {
-            self.change = RunChange::Whole;
-        } else if self.change == RunChange::None {
-            self.change = RunChange::Advance;
-        }
+        let change = if row.status == self.row.status {
+            run::copy_advance(&row, &mut self.row);
+            RunChange::Advance
+        } else {
+            run::copy_end(&row, &mut self.row);
+            RunChange::End
+        };
+        let change = if self.row == row { change } else { RunChange::Whole };
+        self.change = self.change.max(change);
         self.row = row;
     }
 
@@ -129,6 +134,7 @@ impl CachedRun {
         match std::mem::take(&mut self.change) {
             RunChange::None => Ok(()),
             RunChange::Advance => run::advance(file, self.no, &self.row),
+            RunChange::End => run::end(file, self.no, &self.row),
             RunChange::Whole => run::update(file, self.no, &self.row),
         }
     }
@@ -173,6 +179,19 @@ impl CachedRuns {
         run: RunKey,
     ) -> Result<&mut CachedRun, StoreError> {
         self.find(file, run)?.ok_or_else(|| corrupt(format!("run {run} is missing")))
+    }
+
+    /// The key of a run by the names its caller knows it by. What is read of it stays.
+    pub(crate) fn find_key(
+        &mut self,
+        file: File<'_, '_>,
+        tenant: &Tenant,
+        id: &RunId,
+    ) -> Result<Option<RunKey>, StoreError> {
+        let Some(found) = run::find(file, tenant, id)? else { return Ok(None) };
+        let key = found.row.key;
+        self.by_key.entry(key).or_insert_with(|| Box::new(CachedRun::stored(found)));
+        Ok(Some(key))
     }
 
     /// A task, which is read if it is not there yet.
@@ -275,7 +294,7 @@ impl CachedRuns {
 #[cfg(test)]
 mod tests {
     use stepwell_core::failure::{Failure, FailureKind};
-    use stepwell_core::id::{DefinitionId, RunId, Tenant};
+    use stepwell_core::id::DefinitionId;
     use stepwell_core::run::{RunFailure, RunStatus};
     use stepwell_core::time::Timestamp;
 
@@ -293,10 +312,13 @@ mod tests {
             n_failed: 0,
             n_cancelled: 0,
             cancelled: false,
+            n_signals: 0,
+            n_unconsumed: 0,
             failure: None,
             next_event: 2,
             end_event: None,
             started_at: Timestamp::from_micros(1),
+            deadline: None,
             ended_at: None,
         }
     }
@@ -315,10 +337,13 @@ mod tests {
             n_failed: 1,
             n_cancelled: 1,
             cancelled: true,
+            n_signals: 2,
+            n_unconsumed: 1,
             failure: Some(Box::new(failure)),
             next_event: 9,
             end_event: Some(8),
             started_at: Timestamp::from_micros(2),
+            deadline: Some(Timestamp::from_micros(4)),
             ended_at: Some(Timestamp::from_micros(3)),
         }
     }
@@ -328,9 +353,30 @@ mod tests {
         for (field, changed) in one_field_changed(&row(), &other()) {
             let mut cached = CachedRun::fresh(row(), 1, TenantNo(0), None, []);
             cached.set_row(changed.clone());
-            let is_narrow = ["n_open", "next_event"].contains(&field.as_str());
-            let expected = if is_narrow { RunChange::Advance } else { RunChange::Whole };
+            let expected = match field.as_str() {
+                "n_open" | "next_event" => RunChange::Advance,
+                "status" => RunChange::End,
+                _ => RunChange::Whole,
+            };
             assert_eq!((cached.change, cached.row), (expected, changed), "{field}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_run_is_a_narrow_update_unless_something_failed() {
+        let ended = RunRow {
+            status: RunStatus::Completed,
+            n_open: 0,
+            next_event: 4,
+            end_event: Some(3),
+            ended_at: Some(Timestamp::from_micros(3)),
+            ..row()
+        };
+        for (n_failed, expected) in [(0, RunChange::End), (1, RunChange::Whole)] {
+            let mut cached = CachedRun::fresh(row(), 1, TenantNo(0), None, []);
+            cached.set_row(RunRow { n_open: 1, ..row() });
+            cached.set_row(RunRow { n_failed, ..ended.clone() });
+            assert_eq!(cached.change, expected);
         }
     }
 

@@ -119,6 +119,7 @@ impl CachedTask {
             attempt: row.attempt,
             failures: row.failures,
             queued_logged: row.queued_logged,
+            resumed: row.resumed,
             ..disk.row.clone()
         };
         if moved == *row { Statement::MoveOn } else { Statement::Update }
@@ -135,6 +136,7 @@ impl CachedTask {
             failures: 0,
             losses: 0,
             queued_logged: false,
+            resumed: None,
         };
         fresh == self.row && self.place.is_none()
     }
@@ -148,12 +150,12 @@ impl CachedTask {
         was_ready && TaskRow { phase, attempt, ..disk.clone() } == *row
     }
 
-    /// Whether a running task completed, and nothing else.
+    /// Whether a running task completed, and nothing else. What it was resumed with goes.
     fn is_completion(&self) -> bool {
         let Some(disk) = &self.on_disk else { return false };
         let was_running = matches!(disk.row.phase, Phase::Running(_)) && !disk.is_placed;
-        let (phase, queued_logged) = (Phase::Completed, true);
-        was_running && TaskRow { phase, queued_logged, ..disk.row.clone() } == self.row
+        let (phase, queued_logged, resumed) = (Phase::Completed, true, None);
+        was_running && TaskRow { phase, queued_logged, resumed, ..disk.row.clone() } == self.row
     }
 }
 
@@ -161,7 +163,7 @@ impl CachedTask {
 mod tests {
     use stepwell_core::id::{Node, Queue, ServiceId, Token, WorkerId};
     use stepwell_core::queue::{OrderKey, Position};
-    use stepwell_core::run::Claim;
+    use stepwell_core::run::{Claim, Resumed};
     use stepwell_core::time::Timestamp;
 
     use super::*;
@@ -179,6 +181,7 @@ mod tests {
             failures: 0,
             losses: 0,
             queued_logged: false,
+            resumed: None,
         }
     }
 
@@ -193,6 +196,7 @@ mod tests {
             failures: 7,
             losses: 7,
             queued_logged: !row.queued_logged,
+            resumed: Some(Resumed::Signal(7)),
         }
     }
 
@@ -224,7 +228,8 @@ mod tests {
             Statement::InsertPending => ["node", "n_unmet"].contains(&field),
             Statement::MoveOn => {
                 let counts = ["n_unmet", "n_skipped", "attempt", "failures"];
-                counts.contains(&field) || ["phase", "queued_logged"].contains(&field)
+                let others = ["phase", "queued_logged", "resumed"];
+                counts.contains(&field) || others.contains(&field)
             }
             Statement::Claim => ["phase", "attempt"].contains(&field),
             Statement::Complete => ["phase", "queued_logged"].contains(&field),
@@ -290,5 +295,18 @@ mod tests {
         assert!(!task.keep_end(end()) && task.end.is_none());
         task.row = completed;
         assert!(task.keep_end(end()) && task.end.is_some());
+    }
+
+    #[test]
+    fn a_task_that_was_resumed_completes_like_any_other() {
+        let resumed = Some(Resumed::Signal(1));
+        let held = TaskRow { resumed, ..row(running()) };
+        let mut task = CachedTask::stored((held, None));
+        task.row = TaskRow { queued_logged: true, resumed: None, ..row(Phase::Completed) };
+        assert!(task.keep_end(end()));
+        assert_eq!(task.statement(), Statement::Complete);
+        // Only what a wait got stays with it, and that has no end of its own.
+        task.row.resumed = resumed;
+        assert_eq!(task.statement(), Statement::MoveOn);
     }
 }

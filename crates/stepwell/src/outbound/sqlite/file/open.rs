@@ -13,6 +13,12 @@ use crate::ports::StoreError;
 /// The first version without a bug that could corrupt a file in WAL mode.
 const VERSION_MIN: i32 = 3_051_003;
 
+/// A database has at least one page, and the smallest page has this many bytes.
+const BYTES_MIN: u64 = 512;
+
+const GIVE_A_STORE: &str = "give the path of a store, or of a file to be made";
+const GIVE_ANOTHER: &str = "give the path of a store";
+
 /// How long a transaction waits for another process's.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -36,12 +42,41 @@ const LOG_BYTES_MAX: u32 = 64 * 1024 * 1024;
 pub struct SqliteOptions {
     path: PathBuf,
     synchronous_full: bool,
+    access: Access,
+}
+
+/// What may be done to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    /// It is made if it is not there, and its tables are brought up to date.
+    Migrate,
+    /// Rows are written. File and tables have to be there as this program knows them.
+    Work,
+    /// Rows are read.
+    Read,
 }
 
 impl SqliteOptions {
     /// The file at this path; it is made if it is not there, its folder is not.
     pub fn new(path: impl AsRef<Path>) -> Self {
-        Self { path: path.as_ref().to_owned(), synchronous_full: true }
+        let access = Access::Migrate;
+        Self { path: path.as_ref().to_owned(), synchronous_full: true, access }
+    }
+
+    /// Refuses a file that is not there, and one with tables of another version. Without this,
+    /// opening makes the file and brings its tables up to date.
+    #[must_use]
+    pub fn without_migration(mut self) -> Self {
+        self.access = Access::Work;
+        self
+    }
+
+    /// For those who only look: as [`without_migration`](Self::without_migration), and whatever
+    /// would write is refused with `SW0031`.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.access = Access::Read;
+        self
     }
 
     /// Trades the durability of the last moments for speed: after a power cut, commits that were
@@ -62,9 +97,20 @@ impl SqliteOptions {
         SyncMode::new(self.synchronous_full)
     }
 
-    /// A connection that writes. The file is made if it is not there.
+    /// Whether the file is made if it is not there, and its tables are brought up to date.
+    pub(crate) fn migrates(&self) -> bool {
+        self.access == Access::Migrate
+    }
+
+    /// Whether nothing is written.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.access == Access::Read
+    }
+
+    /// A connection that writes. The file is made if it is not there, unless that is forbidden.
     pub(crate) fn connect_to_write(&self) -> Result<Connection, StoreError> {
         check_version()?;
+        self.check_size()?;
         let connection = self.try_connect(false).map_err(|error| self.explain(&error))?;
         check_log(&connection)?;
         Ok(connection)
@@ -72,21 +118,36 @@ impl SqliteOptions {
 
     /// A connection that only reads.
     pub(crate) fn connect_to_read(&self) -> Result<Connection, StoreError> {
+        self.check_size()?;
         self.try_connect(true).map_err(|error| self.explain(&error))
     }
 
+    /// SQLite takes a file that is too small to be a database for an empty one, and would write
+    /// over what somebody noted there.
+    fn check_size(&self) -> Result<(), StoreError> {
+        let bytes = std::fs::metadata(&self.path).map_or(0, |file| file.len());
+        if (1..BYTES_MIN).contains(&bytes) && self.path.is_file() {
+            let message = format!("this is no database; {GIVE_A_STORE}");
+            return Err(self.refused(Code::NotAStore, &message));
+        }
+        Ok(())
+    }
+
     fn try_connect(&self, read_only: bool) -> rusqlite::Result<Connection> {
-        let access = if read_only {
-            OpenFlags::SQLITE_OPEN_READ_ONLY
-        } else {
-            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
+        let access = match (read_only, self.migrates()) {
+            (true, _) => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            (false, true) => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            (false, false) => OpenFlags::SQLITE_OPEN_READ_WRITE,
         };
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         // Otherwise SQLite plans some statements anew whenever another value is bound to them.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        if !read_only {
+        if read_only {
+            // SQLite reads nothing before it has to; what is no database is found here.
+            connection.pragma_query_value(None, "schema_version", |_| Ok(()))?;
+        } else {
             self.configure(&connection)?;
         }
         connection.pragma_update(None, "foreign_keys", false)?;
@@ -102,24 +163,20 @@ impl SqliteOptions {
         connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)
     }
 
+    /// What makes the file, or brings its tables up to date.
+    pub(crate) fn command(&self) -> String {
+        format!("`stepwell migrate --store {}`", self.path.display())
+    }
+
     /// What is wrong with the file, and what to do about it.
     fn explain(&self, error: &rusqlite::Error) -> StoreError {
-        let (path, why) = (self.path.display(), error.to_string());
-        let refused = |code: Code, remedy: &str| StoreError::Refused {
-            code,
-            message: format!("{path}: {why}; {remedy}"),
-        };
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(refusal) = self.explain_place() {
+            return refusal;
+        }
+        let why = error.to_string();
+        let refused = |code, remedy| self.refused(code, &format!("{why}; {remedy}"));
         match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase) => {
-                refused(Code::NotAStore, "give the path of a store, or of a file to be made")
-            }
-            Some(ErrorCode::CannotOpen) if folder.is_some_and(|folder| !folder.is_dir()) => {
-                refused(Code::NoSuchPlace, "make the folder first")
-            }
-            Some(ErrorCode::CannotOpen) if self.path.is_dir() => {
-                refused(Code::NotAStore, "this is a folder; give the path of a file in it")
-            }
+            Some(ErrorCode::NotADatabase) => refused(Code::NotAStore, GIVE_A_STORE),
             Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
                 refused(Code::MissingRights, "let this user read and write the file and its folder")
             }
@@ -128,9 +185,33 @@ impl SqliteOptions {
             }
             _ => StoreError::Unavailable {
                 operation: "open sqlite store",
-                why: format!("{path}: {why}"),
+                why: format!("{}: {why}", self.path.display()),
             },
         }
+    }
+
+    /// What is wrong with the place; SQLite says no more than that it cannot open the file.
+    fn explain_place(&self) -> Option<StoreError> {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let is_missing = matches!(self.path.try_exists(), Ok(false));
+        if self.path.is_dir() {
+            let message = "this is a folder; give the path of a file in it";
+            return Some(self.refused(Code::NotAStore, message));
+        }
+        if folder.is_some_and(|folder| !folder.is_dir()) {
+            let remedy = if self.migrates() { "make the folder first" } else { GIVE_ANOTHER };
+            let message = format!("there is no such folder; {remedy}");
+            return Some(self.refused(Code::NoSuchPlace, &message));
+        }
+        (is_missing && !self.migrates()).then(|| {
+            let message =
+                format!("there is no such file; {GIVE_ANOTHER}, or make one: {}", self.command());
+            self.refused(Code::NoSuchPlace, &message)
+        })
+    }
+
+    fn refused(&self, code: Code, what: &str) -> StoreError {
+        StoreError::Refused { code, message: format!("{}: {what}", self.path.display()) }
     }
 }
 

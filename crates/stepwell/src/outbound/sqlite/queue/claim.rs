@@ -1,12 +1,14 @@
 //! Claims: a worker takes ready tasks in fair order.
 
 use stepwell_core::decide::{self, is_suspect, suspects_from};
-use stepwell_core::id::{Queue, Token};
+use stepwell_core::id::Token;
 use stepwell_core::queue::{Turns, take_turns};
+use stepwell_core::run::RunRow;
+use stepwell_core::time::Timestamp;
 
 use crate::outbound::sqlite::file::{File, corrupt};
 use crate::outbound::sqlite::rows;
-use crate::outbound::sqlite::rows::queue::Candidate;
+use crate::outbound::sqlite::rows::queue::{Candidate, Claimant};
 use crate::outbound::sqlite::rows::worker::ServingWorker;
 use crate::outbound::sqlite::writer::Transaction;
 use crate::ports::{ClaimRef, ClaimRequest, ClaimedTask, StoreError};
@@ -17,10 +19,11 @@ pub(crate) fn claim(
     transaction: &mut Transaction<'_, '_>,
     request: &ClaimRequest,
 ) -> Result<Option<Vec<ClaimedTask>>, StoreError> {
-    let file = transaction.file;
+    let (file, now) = (transaction.file, transaction.now);
     let Some(worker) = rows::worker::find(file, &request.worker)? else { return Ok(None) };
     let queues = rows::worker::queues(file, worker.no)?;
-    let ready = queues.iter().map(|queue| candidates(file, worker.no, queue, request));
+    let claimant = |queue| Claimant { worker_no: worker.no, queue, now };
+    let ready = queues.iter().map(|queue| candidates(file, claimant(queue), request));
     let ready = ready.collect::<Result<Vec<_>, _>>()?;
     let is_suspect = |task: &Candidate| is_suspect(task.losses, request.crash_limit);
     let Turns { chosen, next_turn } =
@@ -32,23 +35,27 @@ pub(crate) fn claim(
 /// The first tasks of a queue that the worker can take, one suspect among them if it may.
 fn candidates(
     file: File<'_, '_>,
-    worker_no: i64,
-    queue: &Queue,
+    claimant: Claimant<'_>,
     request: &ClaimRequest,
 ) -> Result<Vec<Candidate>, StoreError> {
     let suspects_from = suspects_from(request.crash_limit);
-    let ready = |losses, n| rows::queue::first_ready(file, queue, worker_no, losses, n);
+    let ready = |losses, n| rows::queue::first_ready(file, claimant, losses, n);
     let mut found = ready(0..suspects_from, request.tasks_max)?;
     if request.suspect {
         if suspects_from == 0 {
             // Every task is a suspect.
             found.extend(ready(suspects_from..u32::MAX, 1)?);
         } else {
-            found.extend(rows::queue::first_suspect(file, queue, worker_no, suspects_from)?);
+            found.extend(rows::queue::first_suspect(file, claimant, suspects_from)?);
         }
         found.sort_by_key(|task| task.place);
     }
     Ok(found)
+}
+
+/// Whether tasks of a run may start now.
+pub(super) fn may_start(run: &RunRow, now: Timestamp) -> bool {
+    decide::may_start(run.standing_deadline(), now)
 }
 
 /// The next claim of a worker begins with this one of its queues.
@@ -93,7 +100,7 @@ fn hand_out_one(
     if !decide::claim(&mut task.row, &request.worker, token, now) {
         return Err(not_ready());
     }
-    let (attempt, failures) = (task.row.attempt, task.row.failures);
+    let (attempt, failures, resumed) = (task.row.attempt, task.row.failures, task.row.resumed);
     cache.queues.advance_frontier(file, &place.queue, place.position)?;
     let cached = cache.runs.load(file, run)?;
     cache.tenants.count_admitted(file, cached.tenant_no, -1, 1)?;
@@ -104,6 +111,7 @@ fn hand_out_one(
         definition: transaction.definitions.plan_of(file, cached.row.definition)?,
         attempt,
         failures,
+        resumed,
         is_suspect: is_suspect(losses, request.crash_limit),
         inputs: None,
     })

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use stepwell_core::id::{Node, Queue, RunKey, ServiceId};
 use stepwell_core::queue::{Order, ReadyTask, SlotOffer, split};
 
-use super::claim::{hand_out, pass_turn};
+use super::claim::{hand_out, may_start, pass_turn};
 use crate::outbound::sqlite::file::File;
 use crate::outbound::sqlite::rows;
 use crate::outbound::sqlite::rows::queue::Candidate;
@@ -66,19 +66,21 @@ fn ready_tasks(
     queues: &[Queue],
     offered: &[(RunKey, Node)],
 ) -> Result<Vec<(Candidate, Option<ReadyTask>)>, StoreError> {
-    let (file, runs) = (transaction.file, &mut transaction.cache.runs);
+    let (file, now) = (transaction.file, transaction.now);
+    let runs = &mut transaction.cache.runs;
     let services: BTreeSet<ServiceId> =
         rows::worker::services(file, worker.no)?.into_iter().collect();
     let mut ready = Vec::with_capacity(offered.len());
     for (run, node) in offered.iter().copied() {
-        let tenant = runs.load(file, run)?.tenant_no;
+        let of_run = runs.load(file, run)?;
+        let (tenant, may_start) = (of_run.tenant_no, may_start(&of_run.row, now));
         let Some(task) = runs.find_task(file, run, node)? else { continue };
         // It may have been withdrawn again.
         let Some(place) = &task.place else { continue };
         let losses = task.row.losses;
         let candidate = Candidate { place: (place.order, place.number), losses, run, node };
         let queue = queues.iter().position(|queue| *queue == place.queue);
-        let queue = queue.filter(|_| services.contains(&place.service));
+        let queue = queue.filter(|_| may_start && services.contains(&place.service));
         let place = candidate.place;
         let seen = queue.map(|queue| ReadyTask { queue, tenant, losses, place });
         ready.push((candidate, seen));

@@ -51,8 +51,11 @@ pub(super) fn withdraw(
     for (tenant_no, queue) in shortened {
         let greatest = greatest_position(transaction, tenant_no, &queue)?;
         let queues = &mut transaction.cache.queues;
-        let last = last_after_cancel(queues.frontier(file, &queue)?, greatest);
-        queues.set_last_position(tenant_no, &queue, last);
+        let last = queues.last_position(file, tenant_no, &queue)?;
+        let last = last_after_cancel(last, queues.frontier(file, &queue)?, greatest);
+        if let Some(last) = last {
+            queues.set_last_position(tenant_no, &queue, last);
+        }
     }
     Ok(withdrawn)
 }

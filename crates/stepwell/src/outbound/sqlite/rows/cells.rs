@@ -13,6 +13,28 @@ use crate::ports::StoreError;
 /// What reading or writing rows gives.
 pub(crate) type Rows<T> = Result<T, StoreError>;
 
+/// The columns that a statement selects beside those of a table, or instead of them.
+macro_rules! selected {
+    ($(#[$doc:meta])* $name:ident { $($column:ident,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        enum $name {
+            $($column,)*
+        }
+
+        impl From<$name> for usize {
+            fn from(column: $name) -> Self {
+                column as Self
+            }
+        }
+    };
+}
+
+pub(super) use selected;
+
+/// The column of a statement that selects one.
+pub(super) const ONLY: usize = 0;
+
 /// A part of a row that begins at some column: the columns of one of the tables that were joined.
 #[derive(Clone, Copy)]
 pub(super) struct Cells<'r, 's> {
@@ -31,47 +53,57 @@ impl<'r, 's> Cells<'r, 's> {
         Self { row: self.row, from: self.from + n_columns }
     }
 
-    pub(super) fn get<T: FromSql>(self, column: usize) -> Rows<T> {
-        Ok(self.row.get(self.from + column)?)
+    pub(super) fn get<T: FromSql>(self, column: impl Into<usize>) -> Rows<T> {
+        Ok(self.row.get(self.from + column.into())?)
     }
 
-    pub(super) fn unsigned(self, column: usize) -> Rows<u64> {
+    pub(super) fn unsigned(self, column: impl Into<usize>) -> Rows<u64> {
         let number: i64 = self.get(column)?;
         u64::try_from(number).map_err(|_| corrupt("a count is negative"))
     }
 
-    pub(super) fn count(self, column: usize) -> Rows<u32> {
+    pub(super) fn count(self, column: impl Into<usize>) -> Rows<u32> {
         u32::try_from(self.unsigned(column)?).map_err(|_| corrupt("a count is too large"))
     }
 
-    pub(super) fn node(self, column: usize) -> Rows<Node> {
+    pub(super) fn node(self, column: impl Into<usize>) -> Rows<Node> {
         self.count(column).map(Node)
     }
 
-    pub(super) fn run_key(self, column: usize) -> Rows<RunKey> {
+    pub(super) fn optional_unsigned(self, column: impl Into<usize>) -> Rows<Option<u64>> {
+        let number: Option<i64> = self.get(column)?;
+        number.map(u64::try_from).transpose().map_err(|_| corrupt("a count is negative"))
+    }
+
+    pub(super) fn optional_node(self, column: impl Into<usize>) -> Rows<Option<Node>> {
+        let number = self.optional_unsigned(column)?.map(u32::try_from).transpose();
+        Ok(number.map_err(|_| corrupt("a node is no number"))?.map(Node))
+    }
+
+    pub(super) fn run_key(self, column: impl Into<usize>) -> Rows<RunKey> {
         Ok(RunKey(u128::from_be_bytes(self.get(column)?)))
     }
 
-    pub(super) fn token(self, column: usize) -> Rows<Token> {
+    pub(super) fn token(self, column: impl Into<usize>) -> Rows<Token> {
         Ok(Token(u128::from_be_bytes(self.get(column)?)))
     }
 
-    pub(super) fn time(self, column: usize) -> Rows<Timestamp> {
+    pub(super) fn time(self, column: impl Into<usize>) -> Rows<Timestamp> {
         Ok(Timestamp::from_micros(self.get(column)?))
     }
 
-    pub(super) fn optional_time(self, column: usize) -> Rows<Option<Timestamp>> {
+    pub(super) fn optional_time(self, column: impl Into<usize>) -> Rows<Option<Timestamp>> {
         let micros: Option<i64> = self.get(column)?;
         Ok(micros.map(Timestamp::from_micros))
     }
 
     /// A name that was checked when it was stored.
-    pub(super) fn name<T: TryFrom<String>>(self, column: usize) -> Rows<T> {
+    pub(super) fn name<T: TryFrom<String>>(self, column: impl Into<usize>) -> Rows<T> {
         let text: String = self.get(column)?;
         T::try_from(text).map_err(|_| corrupt("a stored name is not well formed"))
     }
 
-    pub(super) fn json<T: DeserializeOwned>(self, what: &str, column: usize) -> Rows<T> {
+    pub(super) fn json<T: DeserializeOwned>(self, what: &str, column: impl Into<usize>) -> Rows<T> {
         let text: String = self.get(column)?;
         from_json(what, &text)
     }
@@ -79,7 +111,7 @@ impl<'r, 's> Cells<'r, 's> {
     pub(super) fn optional_json<T: DeserializeOwned>(
         self,
         what: &str,
-        column: usize,
+        column: impl Into<usize>,
     ) -> Rows<Option<T>> {
         let text: Option<String> = self.get(column)?;
         text.map(|text| from_json(what, &text)).transpose()
@@ -88,7 +120,7 @@ impl<'r, 's> Cells<'r, 's> {
     /// A state by its number.
     pub(super) fn state<T: Copy>(
         self,
-        column: usize,
+        column: impl Into<usize>,
         all: &[T],
         number_of: impl Fn(T) -> i64,
     ) -> Rows<T> {

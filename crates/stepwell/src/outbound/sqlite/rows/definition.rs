@@ -4,7 +4,7 @@ use rusqlite::{Row, params};
 use stepwell_core::id::DefinitionId;
 use stepwell_core::workflow::Definition;
 
-use super::cells::{Cells, Rows, json};
+use super::cells::{Cells, ONLY, Rows, json};
 use crate::outbound::sql::{Column, Table, named};
 use crate::outbound::sqlite::file::File;
 use crate::ports::StoredDefinition;
@@ -13,6 +13,7 @@ const SQL: &str = include_str!("../sql/definition.sql");
 const INSERT_DEFINITION: &str = named(SQL, "insert_definition");
 const INSERT_STEP: &str = named(SQL, "insert_step");
 const READ_DEFINITION: &str = named(SQL, "read_definition");
+const READ_DEFINITION_IDS: &str = named(SQL, "read_definition_ids");
 const READ_DEFINITIONS: &str = named(SQL, "read_definitions");
 const READ_REVISIONS: &str = named(SQL, "read_revisions");
 const UPDATE_DEFINITION: &str = named(SQL, "update_definition");
@@ -47,7 +48,7 @@ pub(crate) fn insert(
 ) -> Rows<DefinitionId> {
     let body = json(definition)?;
     let row = params![definition.workflow, version, definition.signature.0, body];
-    let id = file.first(INSERT_DEFINITION, row, |row| Cells::of(row).count(0))?;
+    let id = file.first(INSERT_DEFINITION, row, |row| Cells::of(row).count(ONLY))?;
     let id = DefinitionId(id.unwrap_or_default());
     for (node, name) in definition.named_nodes() {
         file.run(INSERT_STEP, params![id.0, node.0, name])?;
@@ -70,7 +71,12 @@ pub(crate) fn of_workflow(file: File<'_, '_>, workflow: &str) -> Rows<Vec<Stored
     file.all(READ_DEFINITIONS, [workflow], read)
 }
 
+/// The numbers of the definitions of a workflow.
+pub(crate) fn ids_of_workflow(file: File<'_, '_>, workflow: &str) -> Rows<Vec<DefinitionId>> {
+    file.all(READ_DEFINITION_IDS, [workflow], |row| Cells::of(row).count(ONLY).map(DefinitionId))
+}
+
 /// Changes whenever policies do.
 pub(crate) fn revisions(file: File<'_, '_>) -> Rows<Option<i64>> {
-    file.first(READ_REVISIONS, [], |row| Cells::of(row).get(0))
+    file.first(READ_REVISIONS, [], |row| Cells::of(row).get(ONLY))
 }

@@ -1,12 +1,12 @@
 //! Events that follow from no other row.
 
 use rusqlite::params;
-use stepwell_core::id::{Node, RunKey};
+use stepwell_core::id::RunKey;
 use stepwell_core::run::EventRow;
 
 use super::cells::{Cells, Rows, int, json, key};
 use crate::outbound::sql::{Column, Table, named};
-use crate::outbound::sqlite::file::{File, corrupt};
+use crate::outbound::sqlite::file::File;
 
 const SQL: &str = include_str!("../sql/event.sql");
 const DUMP_EVENTS: &str = named(SQL, "dump_events");
@@ -30,12 +30,10 @@ const fn at(column: &str) -> usize {
 }
 
 fn read(row: Cells<'_, '_>) -> Rows<EventRow> {
-    let node: Option<i64> = row.get(const { at("node") })?;
-    let node = node.map(|node| u32::try_from(node).map(Node)).transpose();
     Ok(EventRow {
         number: row.unsigned(const { at("number") })?,
         at: row.time(const { at("at") })?,
-        node: node.map_err(|_| corrupt("an event's node is no number"))?,
+        node: row.optional_node(const { at("node") })?,
         attempt: row.count(const { at("attempt") })?,
         kind: row.json("event", const { at("kind") })?,
     })

@@ -4,7 +4,7 @@ use rusqlite::params;
 use stepwell_core::id::{Epoch, WorkerId};
 use stepwell_core::time::Timestamp;
 
-use super::cells::{Cells, Rows, int};
+use super::cells::{Cells, Rows, int, selected};
 use crate::outbound::sql::named;
 use crate::outbound::sqlite::file::File;
 
@@ -22,14 +22,16 @@ pub(crate) struct LeaderRow {
     pub(crate) process_lock: Option<String>,
 }
 
+selected! { Term { Worker, Epoch, Until, ProcessLock, } }
+
 pub(crate) fn load(file: File<'_, '_>) -> Rows<Option<LeaderRow>> {
     file.first(READ_LEADER, [], |row| {
         let row = Cells::of(row);
         Ok(LeaderRow {
-            worker: row.name(0)?,
-            epoch: Epoch(row.unsigned(1)?),
-            until: row.time(2)?,
-            process_lock: row.get(3)?,
+            worker: row.name(Term::Worker)?,
+            epoch: Epoch(row.unsigned(Term::Epoch)?),
+            until: row.time(Term::Until)?,
+            process_lock: row.get(Term::ProcessLock)?,
         })
     })
 }

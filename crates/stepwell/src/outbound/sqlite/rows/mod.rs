@@ -16,10 +16,12 @@ pub(crate) mod queue;
 #[cfg(test)]
 mod round_trip;
 pub(crate) mod run;
+pub(crate) mod signal;
 pub(crate) mod store;
 pub(crate) mod task;
 pub(crate) mod tenant;
 pub(crate) mod timer;
+pub(crate) mod wait;
 pub(crate) mod worker;
 
 pub(crate) use cells::int;
@@ -37,11 +39,13 @@ pub(crate) const TABLES: &[Table] = &[
     queue::THROTTLED,
     run::GIVEN,
     run::RUN,
+    signal::SIGNAL,
     store::COUNTER,
     task::RESULT,
     task::TASK,
     tenant::TENANT,
     timer::TIMER,
+    wait::WAIT,
 ];
 
 /// The files of statements, each with the code that uses them, for tests that look at all of them.
@@ -54,9 +58,11 @@ const FILES: &[(&str, &str)] = &[
     (include_str!("../sql/payload.sql"), include_str!("payload.rs")),
     (include_str!("../sql/queue.sql"), include_str!("queue.rs")),
     (include_str!("../sql/run.sql"), include_str!("run.rs")),
+    (include_str!("../sql/signal.sql"), include_str!("signal.rs")),
     (include_str!("../sql/store.sql"), include_str!("store.rs")),
     (include_str!("../sql/task.sql"), include_str!("task.rs")),
     (include_str!("../sql/tenant.sql"), include_str!("tenant.rs")),
     (include_str!("../sql/timer.sql"), include_str!("timer.rs")),
+    (include_str!("../sql/wait.sql"), include_str!("wait.rs")),
     (include_str!("../sql/worker.sql"), include_str!("worker.rs")),
 ];

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 
 use rusqlite::params;
 use stepwell_core::id::{Node, RunKey};
+use stepwell_core::run::Resumed;
 
-use super::cells::{Cells, Rows, key};
+use super::cells::{Cells, Rows, key, selected};
 use crate::outbound::sql::named;
-use crate::outbound::sqlite::file::File;
+use crate::outbound::sqlite::file::{File, corrupt};
 use crate::ports::Payload;
 
 const SQL: &str = include_str!("../sql/payload.sql");
@@ -26,20 +27,25 @@ pub(crate) fn is_small(payload: &Payload) -> bool {
     payload.bytes.len() <= SMALL_BYTES_MAX
 }
 
+selected! {
+    /// A payload, and what may stand behind it.
+    Left { Codec, Bytes, Node, ResumedBy, Signal, }
+}
+
 /// A payload whose columns are null if it lies elsewhere.
 pub(super) fn small(row: Cells<'_, '_>) -> Rows<Option<Payload>> {
-    let codec: Option<String> = row.get(0)?;
+    let codec: Option<String> = row.get(Left::Codec)?;
     codec.map(|codec| with_codec(row, codec)).transpose()
 }
 
 /// A payload is read as two columns: its codec and its bytes.
-fn read(row: Cells<'_, '_>) -> Rows<Payload> {
-    with_codec(row, row.get(0)?)
+pub(super) fn read(row: Cells<'_, '_>) -> Rows<Payload> {
+    with_codec(row, row.get(Left::Codec)?)
 }
 
 fn with_codec(row: Cells<'_, '_>, codec: String) -> Rows<Payload> {
-    let bytes: Vec<u8> = row.get(1)?;
-    Ok(Payload { codec: Cow::Owned(codec), bytes: bytes.into() })
+    let bytes: Vec<u8> = row.get(Left::Bytes)?;
+    Ok(Payload::new(Cow::Owned(codec), bytes))
 }
 
 pub(crate) fn insert_input(file: File<'_, '_>, run_no: i64, input: &Payload) -> Rows<()> {
@@ -67,11 +73,19 @@ pub(crate) fn output(file: File<'_, '_>, run: RunKey, node: Node) -> Rows<Option
     file.first(READ_OUTPUT, params![key(run), node.0], |row| read(Cells::of(row)))
 }
 
-/// What the completed tasks of a run left, in the order of their nodes. One without an output of
-/// its own has the empty payload.
+/// What the completed tasks of a run left, in the order of their nodes. A wait node left what it
+/// got; another one without an output of its own has the empty payload.
 pub(crate) fn outputs(file: File<'_, '_>, run: RunKey) -> Rows<Vec<(Node, Payload)>> {
     file.all(READ_OUTPUTS, [key(run)], |row| {
         let row = Cells::of(row);
-        Ok((row.node(2)?, small(row)?.unwrap_or_else(Payload::empty)))
+        let left = match row.optional_unsigned(Left::ResumedBy)?.map(Resumed::of_number) {
+            None => small(row)?.unwrap_or_else(Payload::empty),
+            Some(Resumed::TimedOut) => Payload::timed_out(),
+            Some(Resumed::Signal(_)) => {
+                let name: Option<String> = row.get(Left::Signal)?;
+                read(row)?.of_signal(&name.ok_or_else(|| corrupt("a signal is missing"))?)
+            }
+        };
+        Ok((row.node(Left::Node)?, left))
     })
 }

@@ -16,6 +16,8 @@ const HOT: &[&str] = &[
     "output",
     "attempt",
     "event",
+    "wait",
+    "signal",
     "throttled",
     "parked",
     "timer",
@@ -28,10 +30,12 @@ const READ_EVERYTHING: &[(&str, &str)] = &[
     ("dump_attempts", "a dump is for checks"),
     ("dump_events", "a dump is for checks"),
     ("dump_runs", "a dump is for checks"),
+    ("dump_signals", "a dump is for checks"),
     ("dump_tasks", "a dump is for checks"),
     ("dump_places", "a dump is for checks"),
     ("read_tenants", "the default settings concern every tenant"),
     ("dump_timers", "a dump is for checks"),
+    ("dump_waits", "a dump is for checks"),
     ("unserved_ready", "only when a worker comes or goes; an index would cost every ready task"),
     ("youngest_ready", "only when a limit is lowered; an index would cost every ready task"),
     ("insert_definition", "foreign keys are looked up only while one is known to be broken"),
@@ -104,7 +108,8 @@ fn no_statement_reads_a_whole_hot_table() {
 #[test]
 fn a_view_of_one_run_reads_that_run_only() {
     let connection = migrated();
-    for view in ["runs", "tasks", "attempts", "events", "timers", "inputs", "outputs"] {
+    let views = ["runs", "tasks", "attempts", "events", "timers", "waits", "signals"];
+    for view in views.into_iter().chain(["inputs", "outputs"]) {
         let found =
             scans(&connection, &format!("select * from {view} where tenant = ? and run = ?"));
         assert!(found.is_empty(), "{view}: {found:?}");

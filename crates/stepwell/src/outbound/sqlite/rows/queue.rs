@@ -3,8 +3,9 @@
 use rusqlite::{Row, params};
 use stepwell_core::id::{Node, Queue, RunKey, ServiceId};
 use stepwell_core::queue::{OrderKey, Position, TenantNo};
+use stepwell_core::time::Timestamp;
 
-use super::cells::{Cells, Rows, int};
+use super::cells::{Cells, ONLY, Rows, int, selected};
 use crate::outbound::sql::{Column, Table, named};
 use crate::outbound::sqlite::file::{File, corrupt};
 use crate::ports::TaskPlace;
@@ -141,12 +142,12 @@ pub(crate) fn delete_waiting(file: File<'_, '_>, run_no: i64, node: Node) -> Row
 }
 
 pub(crate) fn n_throttled(file: File<'_, '_>, tenant_no: TenantNo) -> Rows<u32> {
-    let n = file.first(COUNT_THROTTLED, [tenant_no.0], |row| Cells::of(row).count(0))?;
+    let n = file.first(COUNT_THROTTLED, [tenant_no.0], |row| Cells::of(row).count(ONLY))?;
     Ok(n.unwrap_or(0))
 }
 
 pub(crate) fn n_parked(file: File<'_, '_>, tenant_no: TenantNo) -> Rows<u32> {
-    let n = file.first(COUNT_PARKED, [tenant_no.0], |row| Cells::of(row).count(0))?;
+    let n = file.first(COUNT_PARKED, [tenant_no.0], |row| Cells::of(row).count(ONLY))?;
     Ok(n.unwrap_or(0))
 }
 
@@ -173,16 +174,25 @@ fn read_candidate(row: &Row<'_>) -> Rows<Candidate> {
     })
 }
 
+/// Who claims from which queue, and when.
+#[derive(Clone, Copy)]
+pub(crate) struct Claimant<'q> {
+    pub(crate) worker_no: i64,
+    pub(crate) queue: &'q Queue,
+    pub(crate) now: Timestamp,
+}
+
 /// The first tasks of a queue that a worker can take, with losses in a range.
 pub(crate) fn first_ready(
     file: File<'_, '_>,
-    queue: &Queue,
-    worker_no: i64,
+    claimant: Claimant<'_>,
     losses: std::ops::Range<u32>,
     tasks_max: usize,
 ) -> Rows<Vec<Candidate>> {
     let n = i64::try_from(tasks_max).unwrap_or(i64::MAX);
-    let params = params![queue.as_str(), worker_no, losses.start, losses.end, n];
+    let Claimant { worker_no, queue, now } = claimant;
+    let (queue, now) = (queue.as_str(), now.as_micros());
+    let params = params![queue, worker_no, losses.start, losses.end, now, n];
     file.all(FIRST_READY, params, read_candidate)
 }
 
@@ -190,11 +200,11 @@ pub(crate) fn first_ready(
 /// once.
 pub(crate) fn first_suspect(
     file: File<'_, '_>,
-    queue: &Queue,
-    worker_no: i64,
+    claimant: Claimant<'_>,
     losses_min: u32,
 ) -> Rows<Option<Candidate>> {
-    let params = params![queue.as_str(), worker_no, losses_min, 1];
+    let Claimant { worker_no, queue, now } = claimant;
+    let params = params![queue.as_str(), worker_no, losses_min, now.as_micros(), 1];
     file.first(FIRST_SUSPECTS, params, read_candidate)
 }
 
@@ -202,6 +212,8 @@ pub(crate) fn first_suspect(
 pub(crate) fn any_ready(file: File<'_, '_>, worker_no: i64) -> Rows<bool> {
     Ok(file.first(ANY_READY, [worker_no], |_| Ok(()))?.is_some())
 }
+
+selected! { Ready { OrderKey, Position, } }
 
 /// Gives the tasks of a queue from one key down to another, until the reader has what it looks for.
 pub(crate) fn each_ready_below(
@@ -213,13 +225,15 @@ pub(crate) fn each_ready_below(
 ) -> Rows<()> {
     file.each(READY_BELOW, params![queue.as_str(), int(from.0), int(down_to.0)], |row| {
         let row = Cells::of(row);
-        Ok(read(OrderKey(row.unsigned(0)?), Position(row.unsigned(1)?)))
+        Ok(read(OrderKey(row.unsigned(Ready::OrderKey)?), Position(row.unsigned(Ready::Position)?)))
     })
 }
 
+selected! { TaskName { RunKey, Node, } }
+
 fn read_task_name(row: &Row<'_>) -> Rows<(RunKey, Node)> {
     let row = Cells::of(row);
-    Ok((row.run_key(0)?, row.node(1)?))
+    Ok((row.run_key(TaskName::RunKey)?, row.node(TaskName::Node)?))
 }
 
 /// The ready tasks that no worker serves, in the order of their arrival.
@@ -237,7 +251,7 @@ pub(crate) fn youngest_ready(
 }
 
 fn read_position(row: &Row<'_>) -> Rows<Position> {
-    Cells::of(row).unsigned(0).map(Position)
+    Cells::of(row).unsigned(ONLY).map(Position)
 }
 
 /// The last position of a tenant in a queue.

@@ -10,13 +10,14 @@ use stepwell_core::id::{
 };
 use stepwell_core::queue::{OrderKey, Position, TenantNo};
 use stepwell_core::run::{
-    AttemptRow, AttemptState, Claim, EventKind, EventRow, Phase, RetryPlan, RunFailure, RunRow,
-    RunStatus, TaskRow,
+    AttemptRow, AttemptState, Claim, EventKind, EventRow, Phase, Resumed, RetryPlan, RunFailure,
+    RunRow, RunStatus, SignalRow, TaskRow, WaitRow,
 };
 use stepwell_core::time::Timestamp;
 
 use super::task::{Place, TaskWrite};
-use super::{TABLES, attempt, event, run, task, tenant, worker};
+use super::wait::WaitingRun;
+use super::{TABLES, attempt, event, run, signal, task, tenant, wait, worker};
 use crate::outbound::sqlite::file::{File, Statements};
 use crate::outbound::sqlite::schema::migrate;
 use crate::ports::{Payload, TrafficCounter};
@@ -55,10 +56,13 @@ fn fresh_run() -> RunRow {
         n_failed: 5,
         n_cancelled: 6,
         cancelled: true,
+        n_signals: 11,
+        n_unconsumed: 10,
         failure: None,
         next_event: 8,
         end_event: None,
         started_at: Timestamp::from_micros(9),
+        deadline: Some(Timestamp::from_micros(12)),
         ended_at: None,
     }
 }
@@ -66,7 +70,7 @@ fn fresh_run() -> RunRow {
 #[test]
 fn a_run_is_read_as_it_was_written() {
     on_file(|file| {
-        let input = Payload { codec: "json".into(), bytes: (*b"1").into() };
+        let input = Payload::new("json".into(), *b"1");
         let no = run::insert(file, &fresh_run(), TENANT, &[7; 32], Some(&input)).unwrap().unwrap();
         let stored = run::load(file, RunKey(77)).unwrap().unwrap();
         assert_eq!((stored.no, stored.tenant_no, stored.input_digest), (no, TENANT, [7; 32]));
@@ -80,6 +84,8 @@ fn a_run_is_read_as_it_was_written() {
             n_failed: 15,
             n_cancelled: 16,
             cancelled: false,
+            n_signals: 21,
+            n_unconsumed: 20,
             failure: Some(Box::new(failed)),
             next_event: 18,
             end_event: Some(17),
@@ -87,6 +93,34 @@ fn a_run_is_read_as_it_was_written() {
             ..fresh_run()
         };
         run::update(file, no, &ended).unwrap();
+        assert_eq!(run::load(file, RunKey(77)).unwrap().unwrap().row, ended);
+    });
+}
+
+#[test]
+fn a_run_is_read_as_it_was_written_by_narrow_statements() {
+    on_file(|file| {
+        let fresh = RunRow {
+            status: RunStatus::Running,
+            n_failed: 0,
+            n_cancelled: 0,
+            cancelled: false,
+            n_signals: 0,
+            n_unconsumed: 0,
+            ..fresh_run()
+        };
+        let no = run::insert(file, &fresh, TENANT, &[7; 32], None).unwrap().unwrap();
+        let stored = run::load(file, RunKey(77)).unwrap().unwrap();
+        assert_eq!((stored.row, stored.input_digest), (fresh.clone(), [7; 32]));
+        let ended = RunRow {
+            status: RunStatus::Completed,
+            n_open: 0,
+            next_event: 18,
+            end_event: Some(17),
+            ended_at: Some(Timestamp::from_micros(19)),
+            ..fresh
+        };
+        run::end(file, no, &ended).unwrap();
         assert_eq!(run::load(file, RunKey(77)).unwrap().unwrap().row, ended);
     });
 }
@@ -101,6 +135,7 @@ fn row(phase: Phase) -> TaskRow {
         failures: 5,
         losses: 6,
         queued_logged: true,
+        resumed: Some(Resumed::Signal(7)),
     }
 }
 
@@ -136,7 +171,8 @@ fn a_task_is_read_as_it_was_written() {
 
         let (due, until) = (Some(Timestamp::from_micros(12)), Timestamp::from_micros(13));
         let delayed = Phase::Queued { since, due };
-        for phase in [Phase::Running(claim()), delayed, Phase::Sleeping { until }, Phase::Skipped] {
+        let (asleep, waiting) = (Phase::Sleeping { until }, Phase::Waiting { due });
+        for phase in [Phase::Running(claim()), delayed, asleep, waiting, Phase::Skipped] {
             let worker_no = matches!(phase, Phase::Running(_)).then_some(1);
             let row = row(phase);
             let write = TaskWrite { run_no, row: &row, place: None, worker_no };
@@ -144,7 +180,7 @@ fn a_task_is_read_as_it_was_written() {
             assert_eq!(task::load(file, run_no, node).unwrap(), Some((row.clone(), None)));
             let mut moved = row.clone();
             (moved.n_skipped, moved.attempt, moved.failures) = (14, 15, 16);
-            moved.queued_logged = false;
+            (moved.queued_logged, moved.resumed) = (false, Some(Resumed::TimedOut));
             let write = TaskWrite { row: &moved, ..write };
             assert_eq!(write.move_on(file).unwrap(), 1);
             assert_eq!(task::load(file, run_no, node).unwrap(), Some((moved, None)));
@@ -182,5 +218,60 @@ fn attempts_and_events_are_read_as_they_were_written() {
         event::insert(file, run_no, &queued).unwrap();
         assert_eq!(event::of_run(file, RunKey(77)).unwrap(), std::slice::from_ref(&queued));
         assert_eq!(event::all(file).unwrap(), [(RunKey(77), queued)]);
+    });
+}
+
+#[test]
+fn waits_are_read_as_they_were_written() {
+    on_file(|file| {
+        let key = RunKey(77);
+        let no = run::insert(file, &fresh_run(), TENANT, &[0; 32], None).unwrap().unwrap();
+        let run = WaitingRun { no, key, tenant_no: TENANT, definition: DefinitionId(3) };
+        let open = WaitRow {
+            node: Node(2),
+            number: 4,
+            signals: vec!["paid".into(), "refunded".into()],
+            matching: [("order".to_owned(), "4711".to_owned())].into(),
+            n_signals_before: 5,
+            opened_at: Timestamp::from_micros(6),
+            deadline: Some(Timestamp::from_micros(7)),
+        };
+        let older = WaitRow { node: Node(8), number: 3, ..open.clone() };
+        wait::insert(file, run, &open).unwrap();
+        wait::insert(file, run, &older).unwrap();
+        assert_eq!(wait::of_run(file, key).unwrap(), [older.clone(), open.clone()]);
+        assert_eq!(wait::all(file).unwrap(), [(key, older), (key, open.clone())]);
+        wait::delete(file, no, Node(8)).unwrap();
+        assert_eq!(wait::of_run(file, key).unwrap(), [open]);
+    });
+}
+
+#[test]
+fn signals_are_read_as_they_were_written() {
+    on_file(|file| {
+        let key = RunKey(77);
+        let no = run::insert(file, &fresh_run(), TENANT, &[0; 32], None).unwrap().unwrap();
+        let mut sent = SignalRow {
+            number: 3,
+            name: "paid".into(),
+            key: "evt-1".into(),
+            attributes: [("order".to_owned(), "4711".to_owned())].into(),
+            digest: [9; 32],
+            sent_at: Timestamp::from_micros(5),
+            consumed_by: None,
+        };
+        let payload = Payload::new("json".into(), *b"1");
+        signal::insert(file, no, &sent, &payload).unwrap();
+        assert_eq!(signal::unconsumed(file, key).unwrap(), std::slice::from_ref(&sent));
+        signal::consume(file, no, 3, Node(6)).unwrap();
+        sent.consumed_by = Some(Node(6));
+        assert_eq!(signal::unconsumed(file, key).unwrap(), []);
+        assert_eq!(signal::find(file, key, "evt-1").unwrap().as_ref(), Some(&sent));
+        assert_eq!(signal::find(file, key, "evt-2").unwrap(), None);
+        let payload = payload.of_signal("paid");
+        assert_eq!(signal::payload(file, key, 3).unwrap().as_ref(), Some(&payload));
+        let stored = signal::of_run(file, key).unwrap();
+        assert_eq!((&stored[0].row, &stored[0].payload), (&sent, &payload));
+        assert_eq!(signal::all(file).unwrap(), [(key, sent)]);
     });
 }

@@ -15,7 +15,9 @@ use crate::ports::{Payload, RunFilter};
 const SQL: &str = include_str!("../sql/run.sql");
 const ADVANCE_RUN: &str = named(SQL, "advance_run");
 const DUMP_RUNS: &str = named(SQL, "dump_runs");
+const END_RUN: &str = named(SQL, "end_run");
 const FIND_RUN: &str = named(SQL, "find_run");
+const INSERT_FRESH_RUN: &str = named(SQL, "insert_fresh_run");
 const INSERT_RUN: &str = named(SQL, "insert_run");
 const LIST_RUNS: &str = named(SQL, "list_runs");
 const READ_ENDED: &str = named(SQL, "read_ended");
@@ -32,12 +34,15 @@ pub(super) const RUN: Table = Table {
         Column::kept("id", "text"),
         Column::kept("definition", "integer"),
         Column::kept("started_at", "integer"),
+        Column::kept("deadline", "integer"),
         Column::kept("input_digest", "blob"),
         Column::changed("status", "integer"),
         Column::changed("n_open", "integer"),
         Column::changed("n_failed", "integer"),
         Column::changed("n_cancelled", "integer"),
         Column::changed("cancelled", "integer"),
+        Column::changed("n_signals", "integer"),
+        Column::changed("n_unconsumed", "integer"),
         Column::changed("failure", "text"),
         Column::changed("next_event", "integer"),
         Column::changed("end_event", "integer"),
@@ -73,7 +78,6 @@ pub(crate) struct StoredRun {
 pub(super) const N_COLUMNS: usize = RUN.columns.len() + 1;
 
 pub(super) fn read(row: Cells<'_, '_>) -> Rows<StoredRun> {
-    let end_event: Option<i64> = row.get(const { at("end_event") })?;
     let run = RunRow {
         key: row.run_key(const { at("key") })?,
         tenant: row.name::<Tenant>(RUN.columns.len())?,
@@ -84,10 +88,13 @@ pub(super) fn read(row: Cells<'_, '_>) -> Rows<StoredRun> {
         n_failed: row.count(const { at("n_failed") })?,
         n_cancelled: row.count(const { at("n_cancelled") })?,
         cancelled: row.get(const { at("cancelled") })?,
+        n_signals: row.unsigned(const { at("n_signals") })?,
+        n_unconsumed: row.count(const { at("n_unconsumed") })?,
         failure: row.optional_json("run failure", const { at("failure") })?,
         next_event: row.unsigned(const { at("next_event") })?,
-        end_event: end_event.map(i64::unsigned_abs),
+        end_event: row.optional_unsigned(const { at("end_event") })?,
         started_at: row.time(const { at("started_at") })?,
+        deadline: row.optional_time(const { at("deadline") })?,
         ended_at: row.optional_time(const { at("ended_at") })?,
     };
     Ok(StoredRun {
@@ -114,6 +121,25 @@ pub(crate) fn insert(
     input_digest: &[u8; 32],
     input: Option<&Payload>,
 ) -> Rows<Option<i64>> {
+    let (codec, bytes) =
+        (input.map(|input| input.codec.as_ref()), input.map(|input| input.bytes.as_ref()));
+    if is_fresh(run) {
+        let params = params![
+            key(run.key),
+            tenant_no.0,
+            run.id.as_str(),
+            run.definition.0,
+            run.started_at.as_micros(),
+            run.deadline.map(Timestamp::as_micros),
+            input_digest,
+            run.n_open,
+            int(run.next_event),
+            codec,
+            bytes,
+        ];
+        let n = file.run_small(INSERT_FRESH_RUN, params)?;
+        return Ok((n == 1).then(|| file.last_inserted()));
+    }
     let n = file.run_small(
         INSERT_RUN,
         params![
@@ -123,21 +149,51 @@ pub(crate) fn insert(
             run.id.as_str(),
             run.definition.0,
             run.started_at.as_micros(),
+            run.deadline.map(Timestamp::as_micros),
             input_digest,
             run.status as i64,
             run.n_open,
             run.n_failed,
             run.n_cancelled,
             run.cancelled,
+            int(run.n_signals),
+            run.n_unconsumed,
             run.failure.as_ref().map(json).transpose()?,
             int(run.next_event),
             run.end_event.map(int),
             run.ended_at.map(Timestamp::as_micros),
-            input.map(|input| input.codec.as_ref()),
-            input.map(|input| input.bytes.as_ref()),
+            codec,
+            bytes,
         ],
     )?;
     Ok((n == 1).then(|| file.last_inserted()))
+}
+
+/// Whether a run is as [`INSERT_FRESH_RUN`] has it. All columns are named, so that a new one has to
+/// be thought of here.
+fn is_fresh(run: &RunRow) -> bool {
+    let RunRow {
+        key: _,
+        tenant: _,
+        id: _,
+        definition: _,
+        status,
+        n_open: _,
+        n_failed,
+        n_cancelled,
+        cancelled,
+        n_signals,
+        n_unconsumed,
+        failure,
+        next_event: _,
+        end_event,
+        started_at: _,
+        deadline: _,
+        ended_at,
+    } = run;
+    let is_counted = *n_failed > 0 || *n_cancelled > 0 || *n_signals > 0 || *n_unconsumed > 0;
+    let is_over = failure.is_some() || end_event.is_some() || ended_at.is_some();
+    *status == RunStatus::Running && !is_counted && !is_over && !cancelled
 }
 
 /// Writes every column that can change.
@@ -151,6 +207,8 @@ pub(crate) fn update(file: File<'_, '_>, no: i64, run: &RunRow) -> Rows<()> {
             run.n_failed,
             run.n_cancelled,
             run.cancelled,
+            int(run.n_signals),
+            run.n_unconsumed,
             run.failure.as_ref().map(json).transpose()?,
             int(run.next_event),
             run.end_event.map(int),
@@ -169,6 +227,27 @@ pub(crate) fn advance(file: File<'_, '_>, no: i64, run: &RunRow) -> Rows<()> {
 pub(crate) fn copy_advance(from: &RunRow, to: &mut RunRow) {
     to.n_open = from.n_open;
     to.next_event = from.next_event;
+}
+
+/// Writes only what [`copy_end`] copies.
+pub(crate) fn end(file: File<'_, '_>, no: i64, run: &RunRow) -> Rows<()> {
+    let params = params![
+        no,
+        run.status as i64,
+        run.n_open,
+        int(run.next_event),
+        run.end_event.map(int),
+        run.ended_at.map(Timestamp::as_micros),
+    ];
+    file.run_small(END_RUN, params).map(drop)
+}
+
+/// Copies what [`end`] writes. If the rows are equal then, it is enough.
+pub(crate) fn copy_end(from: &RunRow, to: &mut RunRow) {
+    copy_advance(from, to);
+    to.status = from.status;
+    to.end_event = from.end_event;
+    to.ended_at = from.ended_at;
 }
 
 pub(crate) fn load(file: File<'_, '_>, run: RunKey) -> Rows<Option<StoredRun>> {

@@ -3,7 +3,7 @@
 use rusqlite::params;
 use stepwell_core::time::Timestamp;
 
-use super::cells::{Cells, Rows, int};
+use super::cells::{Cells, ONLY, Rows, int};
 use crate::outbound::sql::{Column, Table, named};
 use crate::outbound::sqlite::file::{File, corrupt};
 use crate::ports::TenantSettings;
@@ -81,10 +81,10 @@ pub(crate) fn set_defaults(file: File<'_, '_>, defaults: TenantSettings) -> Rows
 
 /// How many commits woke other processes.
 pub(crate) fn n_wakes(file: File<'_, '_>) -> Rows<Option<i64>> {
-    file.first(READ_N_WAKES, [], |row| Cells::of(row).get(0))
+    file.first(READ_N_WAKES, [], |row| Cells::of(row).get(ONLY))
 }
 
 /// Changes whenever another connection has committed.
 pub(crate) fn data_version(file: File<'_, '_>) -> Rows<Option<i64>> {
-    file.first(DATA_VERSION, [], |row| Cells::of(row).get(0))
+    file.first(DATA_VERSION, [], |row| Cells::of(row).get(ONLY))
 }

@@ -3,10 +3,10 @@
 use rusqlite::{Row, params};
 use stepwell_core::id::{Node, Queue, RunKey, ServiceId, WorkerId};
 use stepwell_core::queue::{OrderKey, Position};
-use stepwell_core::run::{Claim, Phase, TaskRow, TaskState};
+use stepwell_core::run::{Claim, Phase, Resumed, TaskRow, TaskState};
 use stepwell_core::time::Timestamp;
 
-use super::cells::{Cells, Rows, int, key, token};
+use super::cells::{Cells, Rows, int, key, selected, token};
 use super::{payload, run};
 use crate::outbound::sql::{Column, Table, named};
 use crate::outbound::sqlite::file::{File, corrupt};
@@ -45,6 +45,7 @@ pub(super) const TASK: Table = Table {
         Column::changed("started_at", "integer"),
         Column::changed("worker", "integer"),
         Column::changed("token", "blob"),
+        Column::changed("resumed_by", "integer"),
         Column::changed("queue", "text"),
         Column::changed("order_key", "integer"),
         Column::changed("number", "integer"),
@@ -63,6 +64,7 @@ pub(super) const RESULT: Table = Table {
     columns: &[
         Column::kept("node", "integer"),
         Column::kept("state", "integer"),
+        Column::kept("resumed_by", "integer"),
         Column::kept("output_codec", "text"),
         Column::kept("output", "blob"),
     ],
@@ -106,7 +108,12 @@ fn read_row(row: Cells<'_, '_>) -> Rows<TaskRow> {
         failures: row.count(const { at("failures") })?,
         losses: row.count(const { at("losses") })?,
         queued_logged: row.get(const { at("queued_logged") })?,
+        resumed: resumed(row, const { at("resumed_by") })?,
     })
+}
+
+fn resumed(row: Cells<'_, '_>, column: usize) -> Rows<Option<Resumed>> {
+    Ok(row.optional_unsigned(column)?.map(Resumed::of_number))
 }
 
 fn state(row: Cells<'_, '_>, column: usize) -> Rows<TaskState> {
@@ -128,6 +135,7 @@ fn read_phase(row: Cells<'_, '_>, state: TaskState) -> Rows<Phase> {
             started_at: row.time(const { at("started_at") })?,
         }),
         TaskState::Sleeping => Phase::Sleeping { until: row.time(const { at("due_at") })? },
+        TaskState::Waiting => Phase::Waiting { due: row.optional_time(const { at("due_at") })? },
         TaskState::Completed => Phase::Completed,
         TaskState::Failed => Phase::Failed,
         TaskState::Cancelled => Phase::Cancelled,
@@ -191,17 +199,23 @@ pub(crate) fn load_ready(
     })
 }
 
+selected! { Held { RunKey, Node, Token, Losses, } }
+
 /// The claims of a worker with the losses of each task so far.
 pub(crate) fn claims_of(file: File<'_, '_>, worker_no: i64) -> Rows<Vec<(ClaimRef, u32)>> {
     file.all(READ_CLAIMS, [worker_no], |row| {
         let row = Cells::of(row);
-        let claim = ClaimRef { run: row.run_key(0)?, node: row.node(1)?, token: row.token(2)? };
-        Ok((claim, row.count(3)?))
+        let (run, node) = (row.run_key(Held::RunKey)?, row.node(Held::Node)?);
+        let claim = ClaimRef { run, node, token: row.token(Held::Token)? };
+        Ok((claim, row.count(Held::Losses)?))
     })
 }
 
-/// What a task left, as far as its own row tells.
-pub(crate) fn result(file: File<'_, '_>, run: RunKey, node: Node) -> Rows<Option<ParentInput>> {
+/// What a task left, as far as its own row tells. A completed one that was resumed left what it
+/// got.
+pub(crate) type TaskResult = (ParentInput, Option<Resumed>);
+
+pub(crate) fn result(file: File<'_, '_>, run: RunKey, node: Node) -> Rows<Option<TaskResult>> {
     file.first(READ_RESULT, params![key(run), node.0], read_result)
 }
 
@@ -211,20 +225,21 @@ pub(crate) fn results_between(
     run: RunKey,
     first: Node,
     last: Node,
-) -> Rows<Vec<ParentInput>> {
+) -> Rows<Vec<TaskResult>> {
     file.all(READ_RESULTS_BETWEEN, params![key(run), first.0, last.0], read_result)
 }
 
-fn read_result(row: &Row<'_>) -> Rows<ParentInput> {
+fn read_result(row: &Row<'_>) -> Rows<TaskResult> {
     const fn at(column: &str) -> usize {
         RESULT.index(column)
     }
     let row = Cells::of(row);
-    Ok(ParentInput {
+    let result = ParentInput {
         node: row.node(const { at("node") })?,
         state: state(row, const { at("state") })?,
         output: payload::small(row.after(const { at("output_codec") }))?,
-    })
+    };
+    Ok((result, resumed(row, const { at("resumed_by") })?))
 }
 
 /// Since when a task is queued, and when it is due.
@@ -233,9 +248,14 @@ fn times(task: &TaskRow) -> (Option<i64>, Option<i64>) {
         Phase::Queued { since, due } => (Some(*since), *due),
         Phase::Running(claim) => (Some(claim.queued_at), None),
         Phase::Sleeping { until } => (None, Some(*until)),
+        Phase::Waiting { due } => (None, *due),
         _ => (None, None),
     };
     (queued_at.map(Timestamp::as_micros), due_at.map(Timestamp::as_micros))
+}
+
+fn resumed_by(task: &TaskRow) -> Option<i64> {
+    task.resumed.map(|resumed| int(resumed.number()))
 }
 
 /// A task as it is written: with the numbers by which its row names its run and its worker.
@@ -304,11 +324,13 @@ impl TaskWrite<'_> {
                 claim.map(|claim| claim.started_at.as_micros()),
                 self.worker_no,
                 claim.map(|claim| token(claim.token)),
+                resumed_by(row),
             ],
         )
     }
 
-    /// Writes what the completion of a running task changes, with how it ended.
+    /// Writes what the completion of a running task changes, with how it ended. What it was
+    /// resumed with goes.
     pub(crate) fn complete(self, file: File<'_, '_>, end: &TaskEnd) -> Rows<usize> {
         let output = end.output.as_ref();
         file.run_small(
@@ -345,6 +367,7 @@ impl TaskWrite<'_> {
                 claim.map(|claim| claim.started_at.as_micros()),
                 self.worker_no,
                 claim.map(|claim| token(claim.token)),
+                resumed_by(row),
                 place.map(|place| place.queue.as_str()),
                 place.map(|place| int(place.order.0)),
                 place.map(|place| int(place.number)),

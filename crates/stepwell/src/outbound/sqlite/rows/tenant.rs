@@ -4,7 +4,7 @@ use rusqlite::{Row, params};
 use stepwell_core::id::Tenant;
 use stepwell_core::queue::TenantNo;
 
-use super::cells::{Cells, Rows};
+use super::cells::{Cells, ONLY, Rows};
 use crate::outbound::sql::{Column, Table, named};
 use crate::outbound::sqlite::file::File;
 use crate::ports::TenantSettings;
@@ -71,7 +71,7 @@ pub(crate) fn insert(file: File<'_, '_>, tenant_no: TenantNo, name: &Tenant) -> 
 
 /// How many tenants there are.
 pub(crate) fn n_tenants(file: File<'_, '_>) -> Rows<u32> {
-    Ok(file.first(COUNT_TENANTS, [], |row| Cells::of(row).count(0))?.unwrap_or(0))
+    Ok(file.first(COUNT_TENANTS, [], |row| Cells::of(row).count(ONLY))?.unwrap_or(0))
 }
 
 pub(crate) fn find(file: File<'_, '_>, name: &Tenant) -> Rows<Option<TenantRow>> {

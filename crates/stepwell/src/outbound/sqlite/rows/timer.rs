@@ -1,19 +1,20 @@
-//! Timers of tasks.
+//! Timers of tasks, and of runs as a whole.
 
 use rusqlite::params;
 use stepwell_core::id::{Node, RunKey};
 use stepwell_core::time::Timestamp;
 
-use super::cells::{Cells, Rows, int};
+use super::cells::{Cells, ONLY, Rows, int, selected};
 use crate::outbound::sql::{Column, Table, named};
 use crate::outbound::sqlite::file::File;
 
 const SQL: &str = include_str!("../sql/timer.sql");
+const DELETE_DUE_TIMER: &str = named(SQL, "delete_due_timer");
 const DELETE_TIMER: &str = named(SQL, "delete_timer");
 const DUE_TIMERS: &str = named(SQL, "due_timers");
 const DUMP_TIMERS: &str = named(SQL, "dump_timers");
-const INSERT_TIMER: &str = named(SQL, "insert_timer");
 const NEXT_TIMER: &str = named(SQL, "next_timer");
+const SET_TIMER: &str = named(SQL, "set_timer");
 
 pub(super) const TIMER: Table = Table {
     name: "timer",
@@ -25,7 +26,8 @@ pub(super) const TIMER: Table = Table {
     ],
 };
 
-pub(crate) fn insert(
+/// Sets the timer of a task, or one of the run as a whole.
+pub(crate) fn set(
     file: File<'_, '_>,
     due_at: Timestamp,
     number: u64,
@@ -33,12 +35,19 @@ pub(crate) fn insert(
     node: Node,
 ) -> Rows<()> {
     let row = params![due_at.as_micros(), int(number), run_no, node.0];
-    file.run(INSERT_TIMER, row).map(drop)
+    file.run(SET_TIMER, row).map(drop)
 }
 
 pub(crate) fn delete(file: File<'_, '_>, run_no: i64, node: Node) -> Rows<()> {
     file.run(DELETE_TIMER, params![run_no, node.0]).map(drop)
 }
+
+/// Deletes a timer that fired, unless it was set anew.
+pub(crate) fn delete_due(file: File<'_, '_>, run_no: i64, node: Node, now: Timestamp) -> Rows<()> {
+    file.run(DELETE_DUE_TIMER, params![run_no, node.0, now.as_micros()]).map(drop)
+}
+
+selected! { Set { RunKey, Node, DueAt, } }
 
 /// The tasks whose timers are due, earliest first.
 pub(crate) fn due(
@@ -49,18 +58,18 @@ pub(crate) fn due(
     let n = i64::try_from(timers_max).unwrap_or(i64::MAX);
     file.all(DUE_TIMERS, params![now.as_micros(), n], |row| {
         let row = Cells::of(row);
-        Ok((row.run_key(0)?, row.node(1)?))
+        Ok((row.run_key(Set::RunKey)?, row.node(Set::Node)?))
     })
 }
 
 /// When the next timer is due.
 pub(crate) fn next_due(file: File<'_, '_>) -> Rows<Option<Timestamp>> {
-    file.first(NEXT_TIMER, [], |row| Cells::of(row).time(0))
+    file.first(NEXT_TIMER, [], |row| Cells::of(row).time(ONLY))
 }
 
 pub(crate) fn all(file: File<'_, '_>) -> Rows<Vec<((RunKey, Node), Timestamp)>> {
     file.all(DUMP_TIMERS, [], |row| {
         let row = Cells::of(row);
-        Ok(((row.run_key(0)?, row.node(1)?), row.time(2)?))
+        Ok(((row.run_key(Set::RunKey)?, row.node(Set::Node)?), row.time(Set::DueAt)?))
     })
 }

@@ -6,7 +6,7 @@ use rusqlite::{Row, params};
 use stepwell_core::id::{Queue, ServiceId, WorkerId};
 use stepwell_core::time::Timestamp;
 
-use super::cells::{Cells, Rows};
+use super::cells::{Cells, ONLY, Rows, selected};
 use crate::outbound::sql::named;
 use crate::outbound::sqlite::file::File;
 
@@ -29,7 +29,7 @@ const SET_NEXT_TURN: &str = named(SQL, "set_next_turn");
 const UPSERT_WORKER: &str = named(SQL, "upsert_worker");
 
 fn number(row: &Row<'_>) -> Rows<i64> {
-    Cells::of(row).get(0)
+    Cells::of(row).get(ONLY)
 }
 
 /// Registers a worker, or registers it anew, and gives its number.
@@ -67,11 +67,13 @@ pub(crate) struct ServingWorker {
     pub(crate) next_turn: usize,
 }
 
+selected! { Serving { No, NextTurn, } }
+
 pub(crate) fn find(file: File<'_, '_>, worker: &WorkerId) -> Rows<Option<ServingWorker>> {
     file.first(FIND_WORKER, [worker.as_str()], |row| {
         let row = Cells::of(row);
-        let next_turn = usize::try_from(row.unsigned(1)?).unwrap_or_default();
-        Ok(ServingWorker { no: row.get(0)?, next_turn })
+        let next_turn = usize::try_from(row.unsigned(Serving::NextTurn)?).unwrap_or_default();
+        Ok(ServingWorker { no: row.get(Serving::No)?, next_turn })
     })
 }
 
@@ -85,9 +87,14 @@ pub(crate) fn number_of(file: File<'_, '_>, worker: &WorkerId) -> Rows<Option<i6
     file.first(READ_WORKER_NO, [worker.as_str()], number)
 }
 
+selected! { Named { No, Id, } }
+
 /// The workers that are not dead.
 pub(crate) fn all(file: File<'_, '_>) -> Rows<Vec<(i64, WorkerId)>> {
-    file.all(READ_WORKERS, [], |row| Ok((number(row)?, Cells::of(row).name(1)?)))
+    file.all(READ_WORKERS, [], |row| {
+        let row = Cells::of(row);
+        Ok((row.get(Named::No)?, row.name(Named::Id)?))
+    })
 }
 
 /// A worker that was not found dead.
@@ -101,15 +108,17 @@ pub(crate) struct StoredLife {
     pub(crate) process_lock: String,
 }
 
+selected! { Life { No, HasLeft, SeenAt, LeaseMicros, ProcessLock, } }
+
 pub(crate) fn lives(file: File<'_, '_>) -> Rows<Vec<StoredLife>> {
     file.all(READ_LIVES, [], |row| {
         let row = Cells::of(row);
         Ok(StoredLife {
-            worker_no: row.get(0)?,
-            has_left: row.get(1)?,
-            seen_at: row.time(2)?,
-            lease: Duration::from_micros(row.unsigned(3)?),
-            process_lock: row.get(4)?,
+            worker_no: row.get(Life::No)?,
+            has_left: row.get(Life::HasLeft)?,
+            seen_at: row.time(Life::SeenAt)?,
+            lease: Duration::from_micros(row.unsigned(Life::LeaseMicros)?),
+            process_lock: row.get(Life::ProcessLock)?,
         })
     })
 }
@@ -126,7 +135,7 @@ pub(crate) fn insert_queue(
 
 /// The queues of a worker, in turn.
 pub(crate) fn queues(file: File<'_, '_>, worker_no: i64) -> Rows<Vec<Queue>> {
-    file.all(READ_QUEUES, [worker_no], |row| Cells::of(row).name(0))
+    file.all(READ_QUEUES, [worker_no], |row| Cells::of(row).name(ONLY))
 }
 
 /// Writes that a worker has a service in a queue.
@@ -141,7 +150,7 @@ pub(crate) fn insert_service(
 
 /// The services that a worker has.
 pub(crate) fn services(file: File<'_, '_>, worker_no: i64) -> Rows<Vec<ServiceId>> {
-    file.all(READ_SERVICES, [worker_no], |row| Cells::of(row).count(0).map(ServiceId))
+    file.all(READ_SERVICES, [worker_no], |row| Cells::of(row).count(ONLY).map(ServiceId))
 }
 
 /// Whether any worker has a service in a queue.

@@ -4,23 +4,24 @@
 use std::sync::Arc;
 
 use stepwell_core::id::{Node, RunKey};
-use stepwell_core::run::{RunFailure, TaskState};
+use stepwell_core::run::{Resumed, RunFailure, TaskState};
 
 use crate::outbound::sqlite::cache::{CachedRun, DefinitionCache};
 use crate::outbound::sqlite::file::{File, corrupt};
 use crate::outbound::sqlite::rows;
+use crate::outbound::sqlite::rows::task::TaskResult;
 use crate::outbound::sqlite::writer::Transaction;
 use crate::ports::{
-    ClaimRef, ClaimedTask, ParentInput, Payload, StoreError, StoredDefinition, TaskInputs,
+    ClaimedTask, InputsOf, ParentInput, Payload, StoreError, StoredDefinition, TaskInputs,
 };
 
 /// Gives tasks that were just claimed their inputs, if those need not be read: the run's input was
-/// seen here, and its parents complete in this call.
+/// seen here, and its parents complete in this call. A task that was resumed has to read by what.
 pub(crate) fn add_at_hand(
     transaction: &mut Transaction<'_, '_>,
     tasks: &mut [ClaimedTask],
 ) -> Result<(), StoreError> {
-    for task in tasks {
+    for task in tasks.iter_mut().filter(|task| task.resumed.is_none()) {
         let run = transaction.cache.runs.load(transaction.file, task.claim.run)?;
         task.inputs = at_hand(run, &task.definition, task.claim.node);
     }
@@ -36,23 +37,24 @@ fn at_hand(run: &CachedRun, stored: &StoredDefinition, node: Node) -> Option<Tas
     };
     let parents = stored.definition.graph.parents(node).iter().map(|edge| result(edge.node));
     let parents = parents.collect::<Option<Vec<ParentInput>>>()?;
-    Some(TaskInputs { input, parents, failure: None })
+    Some(TaskInputs { input, parents, failure: None, resumed: None })
 }
 
 /// Reads what claimed tasks are executed with.
 pub(crate) fn read(
     file: File<'_, '_>,
     definitions: &DefinitionCache,
-    claims: &[ClaimRef],
+    tasks: &[InputsOf],
 ) -> Result<Vec<TaskInputs>, StoreError> {
-    let mut inputs = Vec::with_capacity(claims.len());
+    let mut inputs = Vec::with_capacity(tasks.len());
     let mut last: Option<Siblings> = None;
-    for claim in claims {
+    for InputsOf { claim, resumed } in tasks {
         let mut siblings = match last.take() {
             Some(siblings) if siblings.run == claim.run => siblings,
             _ => Siblings::of(file, definitions, claim.run)?,
         };
-        inputs.push(siblings.inputs(file, claim.node)?);
+        let resumed = resumed.map(|resumed| resumed_with(file, claim.run, resumed)).transpose()?;
+        inputs.push(TaskInputs { resumed, ..siblings.inputs(file, claim.node)? });
         last = Some(siblings);
     }
     Ok(inputs)
@@ -94,7 +96,8 @@ impl Siblings {
             self.results = read_parent_results(file, self.run, &self.parents)?;
         }
         let failure = self.failure.clone().filter(|_| node == Node::ON_FAILURE);
-        Ok(TaskInputs { input: self.input.clone(), parents: self.results.clone(), failure })
+        let (input, parents) = (self.input.clone(), self.results.clone());
+        Ok(TaskInputs { input, parents, failure, resumed: None })
     }
 }
 
@@ -109,7 +112,7 @@ fn read_parent_results(
     if let (Some(first), Some(last), true) = (nodes.first(), nodes.last(), is_dense) {
         let found = rows::task::results_between(file, run, *first, *last)?;
         if found.len() == nodes.len() {
-            return found.into_iter().map(|result| with_large(file, run, result)).collect();
+            return found.into_iter().map(|result| completed(file, run, result)).collect();
         }
     }
     nodes.iter().map(|node| read_result(file, run, *node)).collect()
@@ -118,20 +121,31 @@ fn read_parent_results(
 fn read_result(file: File<'_, '_>, run: RunKey, node: Node) -> Result<ParentInput, StoreError> {
     let pending = ParentInput { node, state: TaskState::Pending, output: None };
     let found = rows::task::result(file, run, node)?;
-    with_large(file, run, found.unwrap_or(pending))
+    completed(file, run, found.unwrap_or((pending, None)))
 }
 
-/// A completed task whose output is not in its row has a large one, or else the empty payload.
-fn with_large(
+/// A completed task whose output is not in its row left what a wait got, or has a large one, or
+/// else the empty payload.
+fn completed(
     file: File<'_, '_>,
     run: RunKey,
-    mut result: ParentInput,
+    (mut result, resumed): TaskResult,
 ) -> Result<ParentInput, StoreError> {
     if result.state == TaskState::Completed && result.output.is_none() {
-        let output = rows::payload::output(file, run, result.node)?;
-        result.output = Some(output.unwrap_or_else(Payload::empty));
+        let left = match resumed {
+            Some(resumed) => Some(resumed_with(file, run, resumed)?),
+            None => rows::payload::output(file, run, result.node)?,
+        };
+        result.output = Some(left.unwrap_or_else(Payload::empty));
     }
     Ok(result)
+}
+
+/// What ended a wait, as it is read.
+fn resumed_with(file: File<'_, '_>, run: RunKey, resumed: Resumed) -> Result<Payload, StoreError> {
+    let Resumed::Signal(number) = resumed else { return Ok(Payload::timed_out()) };
+    let payload = rows::signal::payload(file, run, number)?;
+    payload.ok_or_else(|| corrupt(format!("signal {number} of run {run} is missing")))
 }
 
 /// The output of a completed task.
@@ -141,4 +155,12 @@ pub(crate) fn read_output(
     node: Node,
 ) -> Result<Option<Payload>, StoreError> {
     Ok(read_result(file, run, node)?.output)
+}
+
+/// The input of a run, be it in its row or, if it is large, in one of its own.
+pub(crate) fn read_input(file: File<'_, '_>, run: RunKey) -> Result<Option<Payload>, StoreError> {
+    match rows::run::given(file, run)? {
+        Some(given) if given.input.is_none() => rows::payload::input(file, run),
+        given => Ok(given.and_then(|given| given.input)),
+    }
 }

@@ -3,5 +3,6 @@
 pub(crate) mod happen;
 pub(crate) mod inputs;
 mod load;
+pub(crate) mod signal;
 pub(crate) mod start;
 pub(crate) mod write;

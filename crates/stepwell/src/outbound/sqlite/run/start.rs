@@ -30,12 +30,13 @@ pub(crate) fn start(
         return repeated(transaction, &request, &stored)?.ok_or(error);
     }
     let StartRequest { seed, input, input_digest } = request;
+    let deadline = seed.deadline;
     let image = decide::start(&stored.definition, transaction.now, seed);
     let small = Some(&input).filter(|input| is_small(input));
     let inserted = rows::run::insert(file, image.run(), tenant_no, &input_digest, small)?;
     let Some(no) = inserted else {
         let RunRow { key, tenant, id, definition, .. } = image.run().clone();
-        let seed = RunSeed { key, tenant, id, definition };
+        let seed = RunSeed { key, tenant, id, definition, deadline };
         let request = StartRequest { seed, input, input_digest };
         let known = repeated(transaction, &request, &stored)?;
         return known.ok_or_else(|| corrupt(format!("the key {key} is used")));

@@ -1,23 +1,25 @@
 //! Writing what the rules changed in a run.
 
 use stepwell_core::id::{Node, RunKey};
-use stepwell_core::run::{AttemptRow, AttemptState, Changes, RunImage};
+use stepwell_core::run::{AttemptRow, AttemptState, Changes, Extras, RunImage};
 
 use crate::outbound::sqlite::queue::{enqueue, limits};
 use crate::outbound::sqlite::rows;
 use crate::outbound::sqlite::rows::payload::is_small;
 use crate::outbound::sqlite::rows::queue::WaitingTask;
 use crate::outbound::sqlite::rows::task::TaskEnd;
+use crate::outbound::sqlite::rows::wait::WaitingRun;
 use crate::outbound::sqlite::writer::Transaction;
 use crate::ports::{HintSet, Payload, StoreError, StoredDefinition};
 
 /// Takes a changed image back: rows first, then claims that ended, then what became ready, so that
-/// the room a claim leaves goes to those who waited longest.
+/// the room a claim leaves goes to those who waited longest. Gives what has changed: signals that
+/// are to be stored are left to those who know their payloads.
 pub(super) fn write(
     transaction: &mut Transaction<'_, '_>,
     image: RunImage<'_>,
     plan: &StoredDefinition,
-) -> Result<(), StoreError> {
+) -> Result<Changes, StoreError> {
     let (run, tasks, changes) = image.into_parts();
     let key = run.key;
     let cached = transaction.cache.runs.change(transaction.file, key)?;
@@ -25,7 +27,8 @@ pub(super) fn write(
     for task in tasks.into_iter().filter(|task| changes.touched.contains(&task.node)) {
         cached.set_task(task);
     }
-    write_changes(transaction, key, plan, &changes)
+    write_changes(transaction, key, plan, &changes)?;
+    Ok(changes)
 }
 
 /// Writes what follows from changed rows.
@@ -39,6 +42,9 @@ pub(super) fn write_changes(
     let cached = transaction.cache.runs.load(file, run)?;
     let (run_no, tenant_no) = (cached.no, cached.tenant_no);
     write_history(transaction, run, run_no, changes)?;
+    if let Some(extras) = &changes.extras {
+        write_inbox(transaction, run, extras)?;
+    }
     for node in changes.all_timers_cleared() {
         rows::timer::delete(file, run_no, node)?;
     }
@@ -57,9 +63,31 @@ pub(super) fn write_changes(
     for timer in &changes.timers {
         let due_at = transaction.now.after(timer.after);
         let number = transaction.cache.next_number();
-        rows::timer::insert(file, due_at, number, run_no, timer.node)?;
+        rows::timer::set(file, due_at, number, run_no, timer.node)?;
     }
     transaction.earned.add_all(HintSet::earned_by(changes));
+    Ok(())
+}
+
+/// Writes waits that close and open, and who got which signal.
+fn write_inbox(
+    transaction: &mut Transaction<'_, '_>,
+    key: RunKey,
+    extras: &Extras,
+) -> Result<(), StoreError> {
+    let file = transaction.file;
+    let cached = transaction.cache.runs.load(file, key)?;
+    let (no, tenant_no, definition) = (cached.no, cached.tenant_no, cached.row.definition);
+    let run = WaitingRun { no, key, tenant_no, definition };
+    for node in &extras.waits_closed {
+        rows::wait::delete(file, no, *node)?;
+    }
+    for wait in &extras.waits_opened {
+        rows::wait::insert(file, run, wait)?;
+    }
+    for (number, node) in &extras.signals_consumed {
+        rows::signal::consume(file, no, *number, *node)?;
+    }
     Ok(())
 }
 

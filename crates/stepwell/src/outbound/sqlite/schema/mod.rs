@@ -2,4 +2,4 @@
 
 mod migrate;
 
-pub(crate) use migrate::{migrate, version_known};
+pub(crate) use migrate::{check, migrate, version_known};

@@ -17,6 +17,9 @@ select {definition} from definition where id = ?1
 -- name: read_definitions
 select {definition} from definition where workflow = ?1 order by id
 
+-- name: read_definition_ids
+select id from definition where workflow = ?1 order by id
+
 -- name: read_revisions
--- Changes whenever a definition is added or the policies of one are.
-select count(*) + coalesce(sum(revision), 0) from definition
+-- Changes whenever the policies of a definition do. A new definition is in no cache yet.
+select coalesce(sum(revision), 0) from definition

@@ -2,14 +2,16 @@
 -- worker that serves them. And what the places in queues depend on: positions and frontiers.
 
 -- name: first_ready
--- The cross join keeps the index task_ready outside, in fair order: it has all that is looked at.
+-- The cross join keeps the index task_ready outside, in fair order: it has all that is looked at
+-- but the run's deadline, by the rule of `may_start`.
 select {candidate_names}, run.key
 from task cross join run on run.no = task.run
 where queue = ?1
     and task.service in (select service from serve where worker = ?2)
     and losses >= ?3 and losses < ?4
+    and (run.deadline is null or run.deadline > ?5 or run.status <> {run.RUNNING})
 order by order_key, number
-limit ?5
+limit ?6
 
 -- name: first_suspects
 -- By the index task_lost: by task_ready, a queue without suspects would be read to its end.
@@ -18,8 +20,9 @@ from task indexed by task_lost cross join run on run.no = task.run
 where queue = ?1 and losses > 0
     and task.service in (select service from serve where worker = ?2)
     and losses >= ?3
+    and (run.deadline is null or run.deadline > ?4 or run.status <> {run.RUNNING})
 order by order_key, number
-limit ?4
+limit ?5
 
 -- name: any_ready
 -- Whoever may take it: a worker that something waits for is not idle.

@@ -4,9 +4,21 @@
 insert into run ({run_names}, input_codec, input) values ({run_values}, ?, ?)
 on conflict do nothing
 
+-- name: insert_fresh_run
+-- Nearly all runs begin like this, so what is the same in all of them is no parameter.
+insert into run (key, tenant_no, id, definition, started_at, deadline, input_digest, status, n_open,
+    n_failed, n_cancelled, cancelled, n_signals, n_unconsumed, next_event, input_codec, input)
+values (?, ?, ?, ?, ?, ?, ?, {run.RUNNING}, ?, 0, 0, 0, 0, 0, ?, ?, ?)
+on conflict do nothing
+
 -- name: advance_run
 -- A run that goes on changes in these two columns only, mostly.
 update run set n_open = ?2, next_event = ?3 where no = ?1
+
+-- name: end_run
+-- A run of which nothing failed ends by these.
+update run set status = ?2, n_open = ?3, next_event = ?4, end_event = ?5, ended_at = ?6
+where no = ?1
 
 -- name: update_run
 update run set {run_updates} where no = ?1

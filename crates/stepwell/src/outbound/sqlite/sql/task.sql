@@ -20,13 +20,14 @@ where run = ?1 and node = ?2
 -- name: move_task
 -- The indexes of ready tasks are not touched: losses and the place in a queue stay as they are.
 update task set state = ?3, n_unmet = ?4, n_skipped = ?5, attempt = ?6, failures = ?7,
-    queued_logged = ?8, queued_at = ?9, due_at = ?10, started_at = ?11, worker = ?12, token = ?13
+    queued_logged = ?8, queued_at = ?9, due_at = ?10, started_at = ?11, worker = ?12, token = ?13,
+    resumed_by = ?14
 where run = ?1 and node = ?2
 
 -- name: complete_task
 -- The claim stays in the row as its last attempt. The indexes of ready tasks are not touched.
 update task set state = {task.COMPLETED}, queued_logged = 1, ended_at = ?3, first_event = ?4,
-    with_queued = ?5, output_codec = ?6, output = ?7
+    with_queued = ?5, output_codec = ?6, output = ?7, resumed_by = null
 where run = ?1 and node = ?2
 
 -- name: update_task

@@ -1,10 +1,15 @@
 -- Timers of tasks.
 
--- name: insert_timer
-insert into timer ({timer_names}) values ({timer_values})
+-- name: set_timer
+-- A task has one timer: one that is set anew takes the place of the last.
+insert or replace into timer ({timer_names}) values ({timer_values})
 
 -- name: delete_timer
 delete from timer where run = ?1 and node = ?2
+
+-- name: delete_due_timer
+-- Not one that was set anew.
+delete from timer where run = ?1 and node = ?2 and due_at <= ?3
 
 -- name: due_timers
 select run.key, node from timer join run on run.no = timer.run

@@ -82,8 +82,9 @@ fn try_commit(
     group: &mut [Box<dyn WaitingCall>],
 ) -> Result<HintSet, StoreError> {
     let parts = &mut writer.parts;
-    let now = parts.clock.now();
     let scope = Scope::write(statements)?;
+    // Read once nobody else writes: what is decided by it comes after all that was before.
+    let now = parts.clock.now();
     let file = File { statements, traffic: &parts.traffic };
     let n_changes = statements.connection.total_changes();
     parts.cache.renew(file)?;

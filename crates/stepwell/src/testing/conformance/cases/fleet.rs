@@ -67,6 +67,7 @@ macro_rules! conformance_cases_of_fleets {
                 twenty_thousand_parked_tasks_do_not_matter,
                 held_back_tasks_take_no_places,
                 a_cancelled_line_gives_its_places_back,
+                a_cancelled_task_that_others_passed_costs_its_tenant_no_turn,
                 a_retry_goes_to_the_end_of_its_tenants_line,
                 every_queue_has_a_line_of_its_own,
             }
@@ -79,6 +80,8 @@ macro_rules! conformance_cases_of_fleets {
                 a_release_lines_up_behind_what_is_held_back,
                 a_skip_lets_the_next_task_in,
                 a_sleep_lets_the_next_task_in,
+                a_wait_lets_the_next_task_in,
+                a_conditional_wait_lets_the_next_task_in,
                 a_loss_lets_the_next_task_in,
                 a_cancelled_run_lets_the_next_task_in,
                 a_cancelled_task_that_was_held_back_is_gone,
@@ -90,6 +93,7 @@ macro_rules! conformance_cases_of_fleets {
                 the_default_holds_for_tenants_without_settings,
                 a_limit_spans_all_queues,
                 a_tenant_is_seen_with_its_settings,
+                the_greatest_limit_is_kept_as_it_is,
                 settings_that_make_no_sense_are_refused,
                 the_limit_holds_at_every_commit_of_random_work,
             }
@@ -111,6 +115,7 @@ macro_rules! conformance_cases_of_fleets {
                 the_failure_handler_is_parked_like_any_task,
                 parked_tasks_come_back_in_the_order_they_arrived,
                 what_only_the_dead_served_is_parked_without_a_place,
+                a_child_of_a_wait_that_nobody_serves_is_parked,
             }
             definitions {
                 a_structure_is_stored_once,
@@ -135,6 +140,7 @@ macro_rules! conformance_cases_of_fleets {
                 runs_are_listed_newest_first,
                 pages_neither_repeat_nor_lose_a_run,
                 a_listing_of_nothing_is_one_empty_page,
+                a_full_last_page_promises_no_further_one,
                 runs_started_while_paging_do_not_disturb_it,
                 runs_are_listed_by_tenant,
                 runs_are_listed_by_status,
@@ -188,6 +194,13 @@ macro_rules! conformance_cases_of_fleets {
                 claims_that_were_taken_are_hinted_at,
                 claims_taken_by_a_run_that_fails_fast_are_hinted_at,
                 where_no_claim_was_taken_none_is_hinted_at,
+                a_signal_hints_at_what_became_ready,
+                a_signal_that_ends_a_run_hints_at_the_end,
+                a_wait_that_opens_hints_at_its_timer,
+                a_wait_that_has_to_look_hints_at_its_timer,
+                a_look_and_a_time_out_hint_at_what_follows,
+                a_deadline_hints_at_its_timer_and_at_what_it_ends,
+                a_forced_end_is_hinted_at,
                 a_hint_given_between_looking_and_waiting_is_not_lost,
             }
         }

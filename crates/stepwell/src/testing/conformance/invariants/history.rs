@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stepwell_core::id::Node;
-use stepwell_core::run::{Event, RunLog, TaskRow, read_log};
+use stepwell_core::run::{Event, RunLog, SignalRow, TaskRow, read_log};
 
 use super::Findings;
 use crate::ports::StoreDump;
@@ -29,6 +29,11 @@ pub fn regressions(before: &StoreDump, after: &StoreDump) -> Vec<String> {
             let stays = later_tasks.get(&task.node).is_some_and(|later| absorbs(task, later));
             findings.expect(stays, || format!("task {:?} of run {key} was undone", task.node));
         }
+        let mut later_signals = after.signals.get(key).into_iter().flatten();
+        for signal in before.signals.get(key).into_iter().flatten() {
+            let stays = later_signals.next().is_some_and(|later| is_kept(signal, later));
+            findings.expect(stays, || format!("signal {} of run {key} is lost", signal.number));
+        }
         // S19, R17
         findings.expect(numbered(later).starts_with(&numbered(log)), || {
             format!("the log of run {key} was rewritten")
@@ -39,8 +44,14 @@ pub fn regressions(before: &StoreDump, after: &StoreDump) -> Vec<String> {
 
 /// Whether a task that has ended is still what it was. Its counters of parents go on.
 fn absorbs(task: &TaskRow, later: &TaskRow) -> bool {
-    let numbers = |task: &TaskRow| (task.attempt, task.failures, task.losses);
+    let numbers = |task: &TaskRow| (task.attempt, task.failures, task.losses, task.resumed);
     !task.state().is_terminal() || (task.phase == later.phase && numbers(task) == numbers(later))
+}
+
+/// Whether a signal is still what it was. One that nobody got may have been given since.
+fn is_kept(signal: &SignalRow, later: &SignalRow) -> bool {
+    let consumed_by = signal.consumed_by.or(later.consumed_by);
+    *later == SignalRow { consumed_by, ..signal.clone() }
 }
 
 fn numbered(log: &RunLog) -> Vec<Event> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stepwell_core::id::{Tenant, WorkerId};
+use stepwell_core::id::{Node, RunKey, Tenant, WorkerId};
 use stepwell_core::run::Phase;
 
 use super::Findings;
@@ -19,7 +19,7 @@ pub(super) fn check(dump: &StoreDump, findings: &mut Findings) {
         let (place, timer) = (dump.places.get(&key), dump.timers.get(&key).copied());
         let (has_place, due) = match &task.phase {
             Phase::Queued { due: None, .. } => (true, None),
-            Phase::Queued { due, .. } => (false, *due),
+            Phase::Queued { due, .. } | Phase::Waiting { due } => (false, *due),
             Phase::Sleeping { until } => (false, Some(*until)),
             Phase::Running(claim) => {
                 let held = ClaimRef { run: *run, node: task.node, token: claim.token };
@@ -39,6 +39,10 @@ pub(super) fn check(dump: &StoreDump, findings: &mut Findings) {
         n_timers += usize::from(timer.is_some());
     }
     findings.expect(n_places == dump.places.len(), || "a place belongs to no task".to_owned());
+    // Those of runs are held to their deadlines elsewhere.
+    let is_of_run =
+        |(run, node): &&(RunKey, Node)| *node == Node::DEADLINE && dump.runs.contains_key(run);
+    n_timers += dump.timers.keys().filter(is_of_run).count();
     findings.expect(n_timers == dump.timers.len(), || "a timer belongs to no task".to_owned());
     check_claims(dump, &claims, findings);
     check_admitted(dump, findings);

@@ -13,6 +13,9 @@ const LEADER_TTL: Duration = Duration::from_hours(24);
 /// More than any case has.
 const MANY: usize = 100_000;
 
+/// More rounds of timers than any case needs to come to its end.
+const ROUNDS_MAX: usize = 1_000;
+
 impl World {
     /// The epoch of this world's own leader, who leads unless a case made another do so.
     pub async fn lead(&self) -> Epoch {
@@ -33,6 +36,19 @@ impl World {
         let fired = self.store.fire_timers(epoch, timers_max).await.expect("fire timers");
         self.acted().await;
         fired
+    }
+
+    /// Fires timers until none is due, also those that are set as due at once meanwhile; gives how
+    /// many fired. Whether one round reaches those is the store's business.
+    pub async fn fire_all(&self) -> usize {
+        let mut n_fired = 0;
+        for _ in 0..ROUNDS_MAX {
+            match self.fire().await.n_fired {
+                0 => return n_fired,
+                n => n_fired += n,
+            }
+        }
+        panic!("timers do not come to an end")
     }
 
     /// Takes the tasks of silent workers from them.

@@ -99,9 +99,16 @@ impl World {
                 let bytes = &output.bytes;
                 rows.insert(format!("output of {key} {node:?} {} {bytes:?}", output.codec));
             }
+            for signal in self.store.signals(*key).await.expect("read signals") {
+                let Payload { codec, bytes, .. } = &signal.payload;
+                rows.insert(format!("signal of {key} {:?} {codec} {bytes:?}", signal.row));
+            }
         }
         for (key, tasks) in &dump.tasks {
             rows.extend(tasks.iter().map(|row| format!("task of {key} {row:?}")));
+        }
+        for (key, waits) in &dump.waits {
+            rows.extend(waits.iter().map(|row| format!("wait of {key} {row:?}")));
         }
         rows.extend(dump.places.iter().map(|place| format!("place {place:?}")));
         rows.extend(dump.timers.iter().map(|timer| format!("timer {timer:?}")));

@@ -1,7 +1,6 @@
 //! Definitions, workers, tenants and starts.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
@@ -121,6 +120,16 @@ impl World {
         self.start_many_for(tenant, flow, 1).await.remove(0)
     }
 
+    /// Starts a run of [`TENANT`] that may take so long.
+    pub async fn start_within(&self, flow: &Flow, deadline: Duration) -> Run {
+        let mut request = self.request(TENANT, "", flow, b"input");
+        request.seed.deadline = Some(deadline);
+        let run = run_of(&request, flow);
+        let answer = self.try_start(request).await;
+        assert!(matches!(answer, StartAnswer::Started), "{answer:?}");
+        run
+    }
+
     /// Starts several runs of a tenant in one transaction.
     pub async fn start_many_for(&self, tenant: &str, flow: &Flow, n: usize) -> Vec<Run> {
         let requests: Vec<StartRequest> =
@@ -160,6 +169,7 @@ impl World {
             tenant: tenant(whose),
             id: RunId::new(id).expect("the case gives a usable id"),
             definition: flow.0.id,
+            deadline: None,
         };
         StartRequest { seed, input: payload(input), input_digest: Sha256::digest(input).into() }
     }
@@ -175,5 +185,5 @@ pub fn run_of(request: &StartRequest, flow: &Flow) -> Run {
 /// Bytes as a payload.
 #[must_use]
 pub fn payload(bytes: &[u8]) -> Payload {
-    Payload { codec: Cow::Borrowed("test"), bytes: Arc::from(bytes) }
+    Payload::new(Cow::Borrowed("test"), bytes)
 }

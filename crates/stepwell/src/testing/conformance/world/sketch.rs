@@ -2,16 +2,20 @@
 //!
 //! Steps are separated by semicolons. Behind a step's name may stand `~ 24h` (it sleeps), `~? 24h`
 //! (it sleeps if its condition lets it), `* 3` (three retries at once), `* 3/10s` (three retries,
-//! ten seconds apart) and `@ slow` (its queue). Parents follow `<`; a `!` marks a needed one.
+//! ten seconds apart), `@ slow` (its queue), `? paid|refunded/3h` (it waits for one of these
+//! signals, three hours at most), `? paid&order=4711` (it waits for a signal with this attribute)
+//! and `?? paid` (it waits, but a worker is asked first). Parents follow `<`; a `!` marks a needed
+//! one.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use stepwell_core::id::Node;
 use stepwell_core::retry::Retry;
+use stepwell_core::run::{Attributes, WaitFor};
 use stepwell_core::workflow::{
     Definition, Draft, DraftStep, NodeKind, OutputRule, ParentRef, Placement, StepPolicy,
-    workflow_hash,
+    WaitPolicy, workflow_hash,
 };
 
 use super::queue;
@@ -24,6 +28,7 @@ pub struct Sketch {
     steps: Vec<SketchStep>,
     fail_fast: bool,
     on_failure: bool,
+    deadline: Option<Duration>,
     output: Option<(String, bool)>,
 }
 
@@ -67,6 +72,13 @@ impl Sketch {
     #[must_use]
     pub const fn on_failure(mut self) -> Self {
         self.on_failure = true;
+        self
+    }
+
+    /// Runs fail that have not ended after this long.
+    #[must_use]
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
         self
     }
 
@@ -114,6 +126,8 @@ impl Sketch {
             steps: steps.collect(),
             fail_fast: self.fail_fast,
             on_failure: self.on_failure,
+            on_failure_timeout: None,
+            deadline: self.deadline,
             output: self
                 .output
                 .map(|(step, required)| OutputRule { node: Node(number(&step)), required }),
@@ -163,6 +177,14 @@ impl SketchStep {
             "~?" => {
                 (self.kind, self.policy.sleep) = (NodeKind::ConditionalSleep, read_span(value));
             }
+            "?" | "??" => {
+                let wait = WaitPolicy {
+                    wait_for: read_wait(value),
+                    asks_worker: mark == "??",
+                    is_any: false,
+                };
+                (self.kind, self.policy.wait) = (NodeKind::Wait, Some(wait));
+            }
             "*" => self.policy.retry = read_retry(value),
             "@" => self.policy.queue = queue(value),
             _ => panic!("{mark:?} is no mark of a sketch"),
@@ -175,6 +197,23 @@ fn read_parent(text: &str) -> (String, bool) {
         Some(name) => (name.to_owned(), true),
         None => (text.to_owned(), false),
     }
+}
+
+pub(super) fn read_wait(text: &str) -> WaitFor {
+    let (what, timeout) = match text.split_once('/') {
+        Some((what, span)) => (what, Some(read_span(span))),
+        None => (text, None),
+    };
+    let mut words = what.split('&');
+    let names = words.next().expect("a text has a first part");
+    let signals = names.split('|').map(str::to_owned).collect();
+    let matching: Attributes = words.map(read_attribute).collect();
+    WaitFor { signals, matching, timeout }
+}
+
+fn read_attribute(text: &str) -> (String, String) {
+    let (name, value) = text.split_once('=').expect("an attribute has a value");
+    (name.to_owned(), value.to_owned())
 }
 
 fn read_retry(text: &str) -> Retry {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::time::Duration;
 
-use stepwell_core::decide::CancelAnswer;
+use stepwell_core::decide::{CancelAnswer, CancelRequest};
 use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
 use stepwell_core::id::WorkerId;
 
@@ -97,11 +97,14 @@ impl World {
         }
     }
 
-    /// What a claimed task is executed with.
+    /// What a claimed task is executed with, which is also what came with the claim if anything
+    /// did.
     pub async fn inputs(&self, task: &ClaimedTask) -> TaskInputs {
-        let mut inputs = self.store.inputs(&[task.claim]).await.expect("read inputs");
+        let mut inputs = self.store.inputs(&[task.inputs_of()]).await.expect("read inputs");
         assert_eq!(inputs.len(), 1, "one claim, one answer");
-        inputs.remove(0)
+        let inputs = inputs.remove(0);
+        assert!(task.inputs.as_ref().is_none_or(|claimed| *claimed == inputs), "one truth");
+        inputs
     }
 
     /// Completes a task.
@@ -216,7 +219,17 @@ impl World {
 
     /// Cancels a run that exists.
     pub async fn cancel(&self, run: &Run) -> CancelAnswer {
-        let answer = self.store.cancel(run.key).await.expect("cancel a run");
+        self.cancel_with(run, CancelRequest::by("a test")).await
+    }
+
+    /// Cancels a run that exists, failure handler included.
+    pub async fn force(&self, run: &Run) -> CancelAnswer {
+        self.cancel_with(run, CancelRequest { force: true, ..CancelRequest::by("a test") }).await
+    }
+
+    /// Cancels a run that exists as the request says.
+    pub async fn cancel_with(&self, run: &Run, request: CancelRequest) -> CancelAnswer {
+        let answer = self.store.cancel(run.key, request).await.expect("cancel a run");
         self.acted().await;
         answer.expect("the run exists")
     }

@@ -31,7 +31,8 @@ insert into stepwell.attempt_state (number, name, event, event_if_retried) value
     (2, 'TIMED_OUT', 'FAILED', 'RETRYING'),
     (3, 'CANCELLED', 'CANCELLED', 'CANCELLED'),
     (4, 'LOST', 'LEASE_LOST', 'LEASE_LOST'),
-    (5, 'RELEASED', 'RELEASED', 'RELEASED');
+    (5, 'RELEASED', 'RELEASED', 'RELEASED'),
+    (6, 'SUSPENDED', 'SUSPENDED', 'SUSPENDED');
 
 create table stepwell.worker_state (
     number smallint primary key,
@@ -120,14 +121,19 @@ create table stepwell.run (
     n_failed integer not null,
     n_cancelled integer not null,
     cancelled boolean not null,
+    -- signals that were sent to it, and those of them that nobody got yet
+    n_signals bigint not null default 0,
+    n_unconsumed integer not null default 0,
     failure text,
     next_event bigint not null,
     end_event bigint,
     started_at bigint not null,
+    deadline bigint,
     ended_at bigint,
     input_digest bytea not null,
     check (status between 0 and 15),
-    check (least(n_open, n_failed, n_cancelled, next_event - 2) >= 0),
+    check (least(n_open, n_failed, n_cancelled, n_unconsumed, n_signals - n_unconsumed,
+        next_event - 2) >= 0),
     check (length(input_digest) = 32),
     check (num_nonnulls(ended_at, end_event) = case when status < 2 then 0 else 2 end),
     check (end_event < next_event),
@@ -156,10 +162,12 @@ create table stepwell.task (
     started_at bigint,
     worker bigint,
     token uuid,
+    -- what ended its last wait: the number of a signal, 0 if time ran out
+    resumed_by bigint,
     primary key (run, node),
     -- Few and short: the server reads their text anew for every statement.
     check (state between 0 and 15),
-    check (least(node, n_unmet, n_skipped, attempt, failures, losses) >= 0),
+    check (least(node, n_unmet, n_skipped, attempt, failures, losses, resumed_by) >= 0),
     check (num_nonnulls(token, worker, started_at) = case state when 2 then 3 else 0 end),
     check ((state in (1, 2)) = (queued_at is not null)),
     check (case when due_at is null then state <> 3 else state in (1, 3, 4) end),
@@ -214,6 +222,44 @@ create table stepwell.event (
     primary key (run, number)
 );
 
+-- What tasks wait for that are WAITING. A row is never updated: it goes when its wait is over. It
+-- names tenant and definition, so that the waiting runs of a workflow are found in the order of
+-- their keys, whatever others wait for.
+create table stepwell.wait (
+    run uuid not null,
+    node integer not null check (node >= 0),
+    -- that of the event that opened it
+    number bigint not null check (number > 1),
+    tenant_no integer not null,
+    definition integer not null,
+    signals text[] not null check (cardinality(signals) > 0),
+    matching text not null,
+    n_signals_before bigint not null check (n_signals_before >= 0),
+    opened_at bigint not null,
+    deadline bigint,
+    primary key (run, node)
+);
+-- By the key's text, which sorts like the key: on a table that is empty now and then, a plan could
+-- else take this index to find the waits of a run, and read all of it.
+create index wait_tenant on stepwell.wait (tenant_no, definition, (run::text) collate "C");
+
+-- What was sent to runs. It stays as long as its run, whoever got it.
+create table stepwell.signal (
+    run uuid not null,
+    number bigint not null check (number > 0),
+    name text collate "C" not null,
+    key text collate "C" not null,
+    attributes text not null,
+    digest bytea not null check (length(digest) = 32),
+    sent_at bigint not null,
+    consumed_by integer check (consumed_by >= 0),
+    codec text not null,
+    bytes bytea not null,
+    primary key (run, number),
+    unique (run, key)
+);
+create index signal_unconsumed on stepwell.signal (run, number) where consumed_by is null;
+
 -- The order of arrival of everything that waits.
 create sequence stepwell.arrival;
 -- The upper half of claim tokens.
@@ -221,7 +267,11 @@ create sequence stepwell.claim_count;
 -- Terms of leadership.
 create sequence stepwell.leader_epoch;
 
--- Tasks that can be claimed now, and only those.
+-- Tasks that can be claimed now, and only those. Wherever a queued task waits, its row has the
+-- deadline of its run, null for most: a claim passes over tasks of runs that are only to be ended,
+-- and tells them by the row that it reads anyway. By the row of the run it would be one more look
+-- into an index for every task in line. The deadline of a run never changes, so the copy is right;
+-- the failure handler of a run, which comes after the deadline, has none.
 create table stepwell.ready (
     queue text collate "C" not null,
     order_key bigint not null check (order_key >= 0),
@@ -230,6 +280,7 @@ create table stepwell.ready (
     tenant_no integer not null,
     service integer not null,
     losses integer not null check (losses >= 0),
+    deadline bigint,
     run uuid not null,
     node integer not null,
     primary key (queue, order_key, number)
@@ -255,6 +306,7 @@ create table stepwell.throttled (
     queue text collate "C" not null,
     service integer not null,
     losses integer not null check (losses >= 0),
+    deadline bigint,
     run uuid not null,
     node integer not null,
     primary key (tenant_no, number)
@@ -268,6 +320,7 @@ create table stepwell.parked (
     number bigint not null,
     tenant_no integer not null,
     losses integer not null check (losses >= 0),
+    deadline bigint,
     run uuid not null,
     node integer not null,
     primary key (queue, service, number)

@@ -44,6 +44,10 @@ select tenant.name as tenant, run.id as run, definition.workflow,
         when parked.queue is not null then 'parked: nobody serves it in queue ' || parked.queue
         when task_state.name = 'SLEEPING' then 'sleep: until '
             || to_char(due.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+        when wait.signals is not null then 'signal: ' || array_to_string(wait.signals, ' or ')
+            || coalesce(', until ' || to_char((timestamptz 'epoch'
+                + wait.deadline * interval '1 microsecond') at time zone 'UTC',
+                'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '')
     end as waits_for,
     task.attempt, task.failures, task.losses,
     timestamptz 'epoch' + task.queued_at * interval '1 microsecond' as queued_at,
@@ -60,6 +64,7 @@ left join stepwell.worker on worker.no = task.worker
 left join stepwell.ready on ready.run = task.run and ready.node = task.node
 left join stepwell.throttled on throttled.run = task.run and throttled.node = task.node
 left join stepwell.parked on parked.run = task.run and parked.node = task.node
+left join stepwell.wait on wait.run = task.run and wait.node = task.node
 cross join lateral (
     select timestamptz 'epoch' + task.due_at * interval '1 microsecond' as at) as due;
 
@@ -126,7 +131,8 @@ left join stepwell.step on step.definition = run.definition and step.node = log.
 create view stepwell.timers as
 select tenant.name as tenant, run.id as run, definition.workflow, step.name as step,
     case when run_timer.name is not null then run_timer.name
-        when task_state.name = 'SLEEPING' then 'sleep' else 'retry' end as timer,
+        when task_state.name = 'SLEEPING' then 'sleep'
+        when task_state.name = 'WAITING' then 'wait' else 'retry' end as timer,
     timestamptz 'epoch' + timer.due_at * interval '1 microsecond' as due_at,
     timer.node, timer.run as key
 from stepwell.timer
@@ -137,6 +143,19 @@ left join stepwell.task on task.run = timer.run and task.node = timer.node
 left join stepwell.task_state on task_state.number = task.state
 left join stepwell.step on step.definition = run.definition and step.node = timer.node
 left join stepwell.run_timer on run_timer.node = timer.node;
+
+-- What tasks wait for that are WAITING, and until when.
+create view stepwell.waits as
+select tenant.name as tenant, run.id as run, definition.workflow, step.name as step,
+    wait.signals, wait.matching::json as matching,
+    timestamptz 'epoch' + wait.opened_at * interval '1 microsecond' as opened_at,
+    timestamptz 'epoch' + wait.deadline * interval '1 microsecond' as deadline,
+    wait.node, wait.run as key
+from stepwell.wait
+join stepwell.run on run.key = wait.run
+join stepwell.tenant on tenant.tenant_no = run.tenant_no
+join stepwell.definition on definition.id = run.definition
+left join stepwell.step on step.definition = run.definition and step.node = wait.node;
 
 create view stepwell.workers as
 select worker.id as worker, worker_state.name as state,
@@ -182,7 +201,8 @@ select tenant.name as tenant,
      where parked.tenant_no = tenant.tenant_no) as n_parked
 from stepwell.tenant cross join stepwell.tenant_default;
 
--- What runs were given and what steps left. Payloads may be secret: rights are given apart.
+-- What runs were given, what they were sent and what steps left. Payloads may be secret: rights are
+-- given apart.
 create view stepwell.inputs as
 select tenant.name as tenant, run.id as run, input.codec, length(input.bytes) as n_bytes,
     case input.codec when 'json' then convert_from(input.bytes, 'UTF8') end as input,
@@ -191,13 +211,37 @@ from stepwell.input
 join stepwell.run on run.key = input.run
 join stepwell.tenant using (tenant_no);
 
+-- Every signal, and the step that got it.
+create view stepwell.signals as
+select tenant.name as tenant, run.id as run, definition.workflow, signal.number,
+    signal.name as signal, signal.key as signal_key, signal.attributes::json as attributes,
+    timestamptz 'epoch' + signal.sent_at * interval '1 microsecond' as sent_at,
+    step.name as consumed_by,
+    signal.codec, length(signal.bytes) as n_bytes,
+    case signal.codec when 'json' then convert_from(signal.bytes, 'UTF8') end as payload,
+    signal.consumed_by as node, signal.run as key
+from stepwell.signal
+join stepwell.run on run.key = signal.run
+join stepwell.tenant using (tenant_no)
+join stepwell.definition on definition.id = run.definition
+left join stepwell.step on step.definition = run.definition and step.node = signal.consumed_by;
+
+-- A wait left the signal it got, or that its time ran out.
 create view stepwell.outputs as
 select tenant.name as tenant, run.id as run,
     step.name as step,
     output.codec, length(output.bytes) as n_bytes,
     case output.codec when 'json' then convert_from(output.bytes, 'UTF8') end as output,
-    output.node, output.run as key
-from stepwell.output
-join stepwell.run on run.key = output.run
+    output.node, run.key
+from stepwell.run
 join stepwell.tenant using (tenant_no)
+cross join lateral (
+    select output.node, output.codec, output.bytes from stepwell.output where output.run = run.key
+    union all
+    select task.node, coalesce(signal.codec, 'timed-out'), coalesce(signal.bytes, ''::bytea)
+    from stepwell.task
+    join stepwell.task_state on task_state.number = task.state
+    left join stepwell.signal on signal.run = task.run and signal.number = task.resumed_by
+    where task.run = run.key and task_state.name = 'COMPLETED' and task.resumed_by is not null
+) as output
 left join stepwell.step on step.definition = run.definition and step.node = output.node;

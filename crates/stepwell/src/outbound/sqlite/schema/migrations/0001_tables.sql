@@ -36,7 +36,8 @@ insert into attempt_state (number, name, event, event_if_retried) values
     (2, 'TIMED_OUT', 'FAILED', 'RETRYING'),
     (3, 'CANCELLED', 'CANCELLED', 'CANCELLED'),
     (4, 'LOST', 'LEASE_LOST', 'LEASE_LOST'),
-    (5, 'RELEASED', 'RELEASED', 'RELEASED');
+    (5, 'RELEASED', 'RELEASED', 'RELEASED'),
+    (6, 'SUSPENDED', 'SUSPENDED', 'SUSPENDED');
 
 create table worker_state (
     number integer primary key,
@@ -139,10 +140,14 @@ create table run (
     n_failed integer not null check (n_failed >= 0),
     n_cancelled integer not null check (n_cancelled >= 0),
     cancelled integer not null check (cancelled in (0, 1)),
+    -- signals that were sent to it, and those of them that nobody got yet
+    n_signals integer not null default 0,
+    n_unconsumed integer not null default 0,
     failure text,
     next_event integer not null check (next_event >= 2),
     end_event integer,
     started_at integer not null,
+    deadline integer,
     ended_at integer,
     input_digest blob not null check (length(input_digest) = 32),
     -- a small input; a large one has a row of its own
@@ -152,6 +157,7 @@ create table run (
     check ((end_event is null) = (ended_at is null)),
     check (end_event < next_event),
     check (status < 2 or n_open = 0),
+    check (n_unconsumed between 0 and n_signals),
     check ((input is null) = (input_codec is null)),
     unique (tenant_no, id)
 ) strict;
@@ -179,6 +185,8 @@ create table task (
     started_at integer,
     worker integer references worker (no),
     token blob check (length(token) = 16),
+    -- what ended its last wait: the number of a signal, 0 if time ran out
+    resumed_by integer check (resumed_by >= 0),
     -- its last attempt, if that completed and noted nothing: claim and times stay in the row
     ended_at integer,
     first_event integer check (first_event > 1),
@@ -255,6 +263,45 @@ create table event (
     kind text not null,
     primary key (run, number)
 ) strict, without rowid;
+
+-- What tasks wait for that are WAITING. A row is never updated: it goes when its wait is over. It
+-- names tenant, definition and the key of its run, so that the waiting runs of a workflow are found
+-- in the order of their keys, whatever others wait for.
+create table wait (
+    run integer not null,
+    node integer not null,
+    -- that of the event that opened it
+    number integer not null check (number > 1),
+    tenant_no integer not null references tenant (tenant_no),
+    definition integer not null references definition (id),
+    run_key blob not null check (length(run_key) = 16),
+    -- names as a JSON array, and attributes as a JSON object
+    signals text not null check (json_array_length(signals) > 0),
+    matching text not null,
+    n_signals_before integer not null check (n_signals_before >= 0),
+    opened_at integer not null,
+    deadline integer,
+    primary key (run, node),
+    foreign key (run, node) references task (run, node)
+) strict, without rowid;
+create index wait_tenant on wait (tenant_no, definition, run_key);
+
+-- What was sent to runs. It stays as long as its run, whoever got it.
+create table signal (
+    run integer not null references run (no),
+    number integer not null check (number > 0),
+    name text not null,
+    key text not null,
+    attributes text not null,
+    digest blob not null check (length(digest) = 32),
+    sent_at integer not null,
+    consumed_by integer check (consumed_by >= 0),
+    codec text not null,
+    bytes blob not null,
+    primary key (run, number),
+    unique (run, key)
+) strict, without rowid;
+create index signal_unconsumed on signal (run, number) where consumed_by is null;
 
 -- Tasks behind their tenant's limit.
 create table throttled (

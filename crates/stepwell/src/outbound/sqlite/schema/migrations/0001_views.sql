@@ -45,6 +45,10 @@ select tenant.name as tenant, run.id as run, definition.workflow,
         when parked.queue is not null then 'parked: nobody serves it in queue ' || parked.queue
         when task_state.name = 'SLEEPING' then 'sleep: until '
             || strftime('%Y-%m-%dT%H:%M:%SZ', task.due_at / 1e6, 'unixepoch')
+        when wait.signals is not null then 'signal: '
+            || (select group_concat(value, ' or ') from json_each(wait.signals))
+            || coalesce(', until '
+                || strftime('%Y-%m-%dT%H:%M:%SZ', wait.deadline / 1e6, 'unixepoch'), '')
     end as waits_for,
     task.attempt, task.failures, task.losses,
     case when task.ended_at is null then
@@ -61,7 +65,8 @@ join task_state on task_state.number = task.state
 left join step on step.definition = run.definition and step.node = task.node
 left join worker on worker.no = task.worker and task.ended_at is null
 left join throttled on throttled.run = task.run and throttled.node = task.node
-left join parked on parked.run = task.run and parked.node = task.node;
+left join parked on parked.run = task.run and parked.node = task.node
+left join wait on wait.run = task.run and wait.node = task.node;
 
 -- Attempts that completed are read from the rows of tasks, all others have rows of their own.
 create view attempts as
@@ -152,7 +157,8 @@ from log;
 create view timers as
 select tenant.name as tenant, run.id as run, definition.workflow, step.name as step,
     case when run_timer.name is not null then run_timer.name
-        when task_state.name = 'SLEEPING' then 'sleep' else 'retry' end as timer,
+        when task_state.name = 'SLEEPING' then 'sleep'
+        when task_state.name = 'WAITING' then 'wait' else 'retry' end as timer,
     strftime('%Y-%m-%dT%H:%M:%fZ', timer.due_at / 1e6, 'unixepoch') as due_at,
     timer.node, hex(run.key) as key
 from timer
@@ -163,6 +169,19 @@ left join task on task.run = timer.run and task.node = timer.node
 left join task_state on task_state.number = task.state
 left join step on step.definition = run.definition and step.node = timer.node
 left join run_timer on run_timer.node = timer.node;
+
+-- What tasks wait for that are WAITING, and until when.
+create view waits as
+select tenant.name as tenant, run.id as run, definition.workflow, step.name as step,
+    wait.signals, wait.matching,
+    strftime('%Y-%m-%dT%H:%M:%fZ', wait.opened_at / 1e6, 'unixepoch') as opened_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', wait.deadline / 1e6, 'unixepoch') as deadline,
+    wait.node, hex(run.key) as key
+from wait
+join run on run.no = wait.run
+join tenant on tenant.tenant_no = run.tenant_no
+join definition on definition.id = run.definition
+left join step on step.definition = run.definition and step.node = wait.node;
 
 create view workers as
 select worker.id as worker,
@@ -202,7 +221,8 @@ select tenant.name as tenant,
     (select count(*) from parked where parked.tenant_no = tenant.tenant_no) as n_parked
 from tenant cross join counter;
 
--- What runs were given and what steps left: small payloads lie in the rows of runs and tasks.
+-- What runs were given, what they were sent and what steps left: small inputs and outputs lie in
+-- the rows of runs and tasks.
 create view inputs as
 with given as (
     select tenant.name as tenant, run.key, run.id, input_codec as codec, input as bytes
@@ -216,6 +236,22 @@ select tenant, id as run, codec, length(bytes) as n_bytes,
     case codec when 'json' then cast(bytes as text) end as input, hex(key) as key
 from given;
 
+-- Every signal, and the step that got it.
+create view signals as
+select tenant.name as tenant, run.id as run, definition.workflow, signal.number,
+    signal.name as signal, signal.key as signal_key, signal.attributes,
+    strftime('%Y-%m-%dT%H:%M:%fZ', signal.sent_at / 1e6, 'unixepoch') as sent_at,
+    step.name as consumed_by,
+    signal.codec, length(signal.bytes) as n_bytes,
+    case signal.codec when 'json' then cast(signal.bytes as text) end as payload,
+    signal.consumed_by as node, hex(run.key) as key
+from signal
+join run on run.no = signal.run
+join tenant using (tenant_no)
+join definition on definition.id = run.definition
+left join step on step.definition = run.definition and step.node = signal.consumed_by;
+
+-- A wait left the signal it got, or that its time ran out.
 create view outputs as
 with named as not materialized (
     select run.no, run.key, tenant.name as tenant, run.id, run.definition
@@ -227,6 +263,11 @@ with named as not materialized (
     union all
     select named.*, output.node, output.codec, output.bytes
     from named join output on output.run = named.no
+    union all
+    select named.*, task.node, coalesce(signal.codec, 'timed-out'), coalesce(signal.bytes, x'')
+    from named
+    join task on task.run = named.no and task.state = 5 and task.resumed_by is not null
+    left join signal on signal.run = task.run and signal.number = task.resumed_by
 )
 select tenant, id as run,
     (select step.name from step

@@ -4,26 +4,57 @@
 //! plain lines, or JSON and nothing else.
 
 use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
 
-use comfy_table::{Cell as TableCell, Color, ContentArrangement, Table, presets};
+use clap::ValueEnum;
+use comfy_table::{
+    Cell as TableCell, Color, ColumnConstraint, ContentArrangement, Table, Width, presets,
+};
 use serde::Serialize;
 
-use crate::args::ColorChoice;
+use super::Failure;
 
 /// Longest line of running text: fits the smallest usual terminal.
 const TEXT_CHARS_MAX: usize = 80;
 
+/// Longest word of a table that is kept whole on a narrow terminal: states, counts, dates.
+const WORD_CHARS_MAX: usize = 12;
+
+/// What a cell has besides its text.
+const PADDING: u16 = 2;
+
+/// How the user wants to be answered: options that every command takes.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct OutputArgs {
+    /// Print JSON, one object per line, and nothing else on standard output
+    #[arg(long, global = true)]
+    json: bool,
+
+    /// When to use colours; `auto` means on a terminal, unless `NO_COLOR` is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: ColorChoice,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
 /// Writes what a command has to say.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Output {
+pub struct Output {
     is_json: bool,
+    color: ColorChoice,
     has_color: bool,
     is_watched: bool,
 }
 
 /// What a piece of text means, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
     /// As any text.
     Plain,
     /// Less important than the rest.
@@ -41,36 +72,45 @@ pub(crate) enum Tone {
 }
 
 /// One cell of a table.
-pub(crate) struct Cell {
-    pub(crate) text: String,
-    pub(crate) tone: Tone,
+#[derive(Clone, Debug)]
+pub struct Cell {
+    text: String,
+    tone: Tone,
 }
 
 impl Output {
-    pub(crate) fn new(is_json: bool, color: ColorChoice) -> Self {
+    /// An output as the user wants it, on the standard output of this process.
+    #[must_use]
+    pub fn new(args: OutputArgs) -> Self {
         let is_terminal = io::stdout().is_terminal();
-        let is_watched = !is_json && is_terminal && io::stderr().is_terminal() && !is_dumb();
-        Self { is_json, has_color: wants_color(color, is_terminal), is_watched }
+        Self {
+            is_json: args.json,
+            color: args.color,
+            has_color: wants_color(args.color, is_terminal),
+            is_watched: !args.json && is_terminal && io::stderr().is_terminal() && !is_dumb(),
+        }
     }
 
     /// Whether standard output takes JSON and nothing else.
-    pub(crate) fn is_json(self) -> bool {
+    #[must_use]
+    pub fn is_json(self) -> bool {
         self.is_json
     }
 
     /// Whether a person watches, for whom progress should be drawn.
-    pub(crate) fn is_watched(self) -> bool {
+    #[must_use]
+    pub fn is_watched(self) -> bool {
         self.is_watched
     }
 
     /// Writes one line for people.
-    pub(crate) fn line(self, text: &str) -> io::Result<()> {
+    pub fn line(self, text: &str) -> io::Result<()> {
         debug_assert!(!self.is_json, "JSON and nothing else was asked for");
         writeln!(io::stdout().lock(), "{}", text.trim_end())
     }
 
     /// Writes running text for people after a label, broken between words.
-    pub(crate) fn paragraph(self, label: &str, text: &str) -> io::Result<()> {
+    pub fn paragraph(self, label: &str, text: &str) -> io::Result<()> {
         let mut line = self.paint(Tone::Strong, label);
         let mut n_chars = label.chars().count();
         for word in text.split(' ') {
@@ -88,14 +128,14 @@ impl Output {
     }
 
     /// Writes one JSON object on a line of its own.
-    pub(crate) fn record(self, record: &impl Serialize) -> io::Result<()> {
+    pub fn record(self, record: &impl Serialize) -> io::Result<()> {
         debug_assert!(self.is_json, "text was asked for");
         let json = serde_json::to_string(record)?;
         writeln!(io::stdout().lock(), "{json}")
     }
 
     /// Writes a table for people, as wide as the terminal allows.
-    pub(crate) fn table(self, header: &[&str], rows: &[Vec<Cell>]) -> io::Result<()> {
+    pub fn table(self, header: &[&str], rows: &[Vec<Cell>]) -> io::Result<()> {
         let mut table = Table::new();
         table.load_style(presets::UTF8_FULL_CONDENSED);
         table.set_content_arrangement(ContentArrangement::Dynamic);
@@ -105,6 +145,11 @@ impl Output {
         table.set_header(header.iter().map(|text| self.cell(&Cell::new(*text, Tone::Strong))));
         for row in rows {
             table.add_row(row.iter().map(|cell| self.cell(cell)));
+        }
+        for (ix, column) in table.column_iter_mut().enumerate() {
+            let cells = rows.iter().filter_map(|row| row.get(ix)).map(|cell| cell.text.as_str());
+            let n_chars = longest_word(header.get(ix).copied().into_iter().chain(cells));
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(n_chars + PADDING)));
         }
         self.line(&table.trim_fmt())
     }
@@ -124,32 +169,57 @@ impl Output {
     }
 
     /// The text in the colour of its tone, if colours are wanted.
-    pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
+    #[must_use]
+    pub fn paint(self, tone: Tone, text: &str) -> String {
         paint(self.has_color, tone, text)
+    }
+
+    /// Ends a command: writes what went wrong to standard error, and says how to exit.
+    #[must_use]
+    pub fn finish(self, done: Result<(), Failure>) -> ExitCode {
+        match done {
+            Ok(()) => ExitCode::SUCCESS,
+            // The reader of our output has seen enough, as `head` does.
+            Err(Failure::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                ExitCode::SUCCESS
+            }
+            Err(failure) => {
+                self.error(&failure);
+                failure.exit_code()
+            }
+        }
+    }
+
+    fn error(self, failure: &Failure) {
+        let has_color = wants_color(self.color, io::stderr().is_terminal());
+        let label = paint(has_color, Tone::Bad, "error:");
+        let mut stderr = io::stderr().lock();
+        // There is nobody left to tell when standard error is closed.
+        let _ = writeln!(stderr, "{label} {failure}");
+        if let Some(hint) = failure.hint() {
+            let label = paint(has_color, Tone::Waiting, "hint:");
+            let _ = writeln!(stderr, "{label} {hint}");
+        }
     }
 }
 
 impl Cell {
-    pub(crate) fn new(text: impl Into<String>, tone: Tone) -> Self {
+    /// A cell with a tone.
+    pub fn new(text: impl Into<String>, tone: Tone) -> Self {
         Self { text: text.into(), tone }
     }
 
-    pub(crate) fn plain(text: impl Into<String>) -> Self {
+    /// A cell like any text.
+    pub fn plain(text: impl Into<String>) -> Self {
         Self::new(text, Tone::Plain)
     }
 }
 
-/// Writes an error, and where to read more, to standard error.
-pub(crate) fn error(color: ColorChoice, message: &str, hint: Option<&str>) {
-    let has_color = wants_color(color, io::stderr().is_terminal());
-    let label = paint(has_color, Tone::Bad, "error:");
-    let mut stderr = io::stderr().lock();
-    // There is nobody left to tell when standard error is closed.
-    let _ = writeln!(stderr, "{label} {message}");
-    if let Some(hint) = hint {
-        let label = paint(has_color, Tone::Waiting, "hint:");
-        let _ = writeln!(stderr, "{label} {hint}");
-    }
+/// The longest word of a column that is not broken on a narrow terminal.
+fn longest_word<'a>(texts: impl Iterator<Item = &'a str>) -> u16 {
+    let words = texts.flat_map(|text| text.split_whitespace().map(|word| word.chars().count()));
+    let longest = words.filter(|n_chars| *n_chars <= WORD_CHARS_MAX).max().unwrap_or_default();
+    u16::try_from(longest).unwrap_or_default()
 }
 
 fn paint(has_color: bool, tone: Tone, text: &str) -> String {
@@ -191,6 +261,13 @@ mod tests {
         assert!(wants_color(ColorChoice::Always, false));
         assert!(!wants_color(ColorChoice::Never, true));
         assert!(!wants_color(ColorChoice::Auto, false));
+    }
+
+    #[test]
+    fn short_words_are_kept_whole_and_long_ones_are_not_counted() {
+        let texts = ["status", "COMPLETED", "2026-11-18 00:31:31", "0192f0c1d2e3f4a5b6c7d8e9"];
+        assert_eq!(longest_word(texts.into_iter()), 10);
+        assert_eq!(longest_word([].into_iter()), 0);
     }
 
     #[test]

@@ -1,0 +1,11 @@
+//! `stepwell runs`, `show`, `signal` and `cancel` as their users meet them, on a SQLite file and on
+//! PostgreSQL.
+
+mod command;
+mod listing;
+mod one_run;
+mod own_binary;
+mod payloads;
+mod refusals;
+mod signals;
+mod story;

@@ -1,0 +1,134 @@
+//! `stepwell signal`: tells a run something from outside.
+
+use serde::Serialize;
+use serde_json::Value;
+use stepwell_core::code::Code;
+
+use super::client::Client;
+use super::run_name::RunArgs;
+use super::words::printable;
+use super::{Failure, Output, StoreArgs};
+use crate::api::Sent;
+use crate::error::Error;
+use crate::ports::{Codec, JsonCodec, RunView};
+
+const EXAMPLES: &str = "\
+Examples:
+  stepwell signal bakery/order-4711 paid '{\"amount\": 42}' --store shop.db
+  stepwell signal bakery/order-4711 approved --key evt-123
+  stepwell signal order-4711 paid 42 --tenant bakery --attr currency=EUR
+
+The payload is JSON; without one it is null. A signal that comes before its wait is kept.";
+
+/// Options of `stepwell signal`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SignalArgs {
+    #[command(flatten)]
+    run: RunArgs,
+
+    /// The name of the signal
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// The payload, as JSON
+    #[arg(value_name = "JSON", default_value = "null", value_parser = parse_json)]
+    payload: Value,
+
+    #[command(flatten)]
+    store: StoreArgs,
+
+    /// What tells this signal from others to the run; sent again under it, it counts once
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// An attribute beside the payload; may be given several times
+    #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = parse_attribute)]
+    attributes: Vec<(String, String)>,
+}
+
+/// What became of the signal, as JSON.
+#[derive(Serialize)]
+struct SignalRecord<'run> {
+    record: &'static str,
+    tenant: &'run str,
+    id: &'run str,
+    signal: &'run str,
+    number: u64,
+}
+
+pub(super) async fn run(args: &SignalArgs, output: Output) -> Result<(), Failure> {
+    let client = Client::connect(&args.store).await?;
+    let found = args.run.find(&client.store).await?;
+    check_codec(&client, &found).await?;
+    let run = client.run(&found).await?;
+    let mut signal = run.signal(&args.name, &args.payload);
+    for (name, value) in &args.attributes {
+        signal = signal.attr(name, value);
+    }
+    if let Some(key) = &args.key {
+        signal = signal.key(key);
+    }
+    let sent = signal.await?;
+    client.close().await;
+    let (tenant, id, signal) = (run.tenant(), run.id(), args.name.as_str());
+    let name = printable(&format!("{tenant}/{id}"));
+    let refuse = |why: String| {
+        let message = format!("run {name:?} {why}; signal {signal:?} was not stored");
+        Err(Error::refused(Code::RunTakesNoSignals, message).into())
+    };
+    let number = match sent {
+        Sent::Accepted { number } => number,
+        Sent::AlreadyEnding(status) => return refuse(format!("is ending as {status}")),
+        Sent::AlreadyEnded(status) => return refuse(format!("has ended as {status}")),
+    };
+    if output.is_json() {
+        let record = SignalRecord { record: "signal", tenant, id, signal, number };
+        return Ok(output.record(&record)?);
+    }
+    let signal = printable(signal);
+    Ok(output.line(&format!("Run {name} has signal {signal} as its number {number}"))?)
+}
+
+/// Steps could not read what this program writes if the run's payloads are not JSON.
+async fn check_codec(client: &Client, found: &RunView) -> Result<(), Failure> {
+    let input = client.store.input(found.row.key).await?;
+    let other = input.filter(|input| !["", JsonCodec.tag()].contains(&&*input.codec));
+    let Some(other) = other else { return Ok(()) };
+    let message = format!(
+        "codec {:?} wrote the payloads of this run, and this program has JSON only; send the \
+         signal from a program that has the codec",
+        other.codec
+    );
+    Err(Error::refused(Code::OtherCodec, message).into())
+}
+
+fn parse_json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text)
+        .map_err(|why| format!("no JSON: {why}; a text needs its quotes, as in '\"yes\"'"))
+}
+
+fn parse_attribute(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    pair.ok_or_else(|| "give NAME=VALUE".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_is_json_and_nothing_else() {
+        assert_eq!(parse_json("42"), Ok(Value::from(42)));
+        assert_eq!(parse_json("\"yes\""), Ok(Value::from("yes")));
+        assert!(parse_json("yes").is_err_and(|why| why.contains("quotes")));
+    }
+
+    #[test]
+    fn an_attribute_has_a_name_and_a_value() {
+        let pair = |name: &str, value: &str| Ok((name.to_owned(), value.to_owned()));
+        assert_eq!(parse_attribute("order=4711"), pair("order", "4711"));
+        assert_eq!(parse_attribute("a=b=c"), pair("a", "b=c"));
+        assert!(parse_attribute("order").is_err());
+    }
+}
