@@ -55,6 +55,9 @@ pub struct Failure {
     pub causes: Vec<String>,
     /// Whether it may be retried.
     pub retry: RetryAdvice,
+    /// The step of a function that failed, by the key of its memo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 impl Failure {
@@ -67,6 +70,7 @@ impl Failure {
             message: clean_text(message, ERROR_BYTES_MAX),
             causes: Vec::new(),
             retry: RetryAdvice::ByPolicy,
+            key: None,
         }
     }
 
@@ -76,6 +80,13 @@ impl Failure {
         if self.causes.len() < ERROR_CAUSES_MAX {
             self.causes.push(clean_text(cause, ERROR_BYTES_MAX));
         }
+        self
+    }
+
+    /// The same failure, as that of a step of a function.
+    #[must_use]
+    pub fn of_key(mut self, key: &str) -> Self {
+        self.key.get_or_insert_with(|| key.into());
         self
     }
 

@@ -71,3 +71,15 @@ pub const RETRIES_MAX: u32 = 1_000_000;
 
 /// Greatest weight of a tenant. A stride must stay at least one tick.
 pub const WEIGHT_MAX: u32 = 1_000;
+
+/// Most memos of one function in one round.
+pub const MEMOS_MAX: usize = 50_000;
+
+/// Most bytes of values in the memos of one function in one round.
+pub const MEMO_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Longest key of a memo, in bytes.
+pub const MEMO_KEY_BYTES_MAX: usize = 1_024;
+
+/// Most open waits of a function that an event names, and most signals.
+pub const TOLD_KEYS_MAX: usize = 64;

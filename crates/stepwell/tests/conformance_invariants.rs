@@ -258,7 +258,8 @@ const LIES_ABOUT_SIGNALS: &[(&str, Lie)] = &[
     ("a task that forgot what it was resumed with", |s, d| task(s, d, "u").resumed = None),
     ("a task resumed without a wait", |s, d| task(s, d, "q").resumed = Some(Resumed::TimedOut)),
     ("a time-out of a wait for ever", |s, d| {
-        *received(s, d, "g") = EventKind::TimedOut { into: TaskState::Completed };
+        *received(s, d, "g") =
+            EventKind::TimedOut { into: TaskState::Completed, key: String::new() };
         task(s, d, "g").resumed = Some(Resumed::TimedOut);
         signal(s, d, 3).consumed_by = None;
         log(d, &s.open).run.n_unconsumed += 1;

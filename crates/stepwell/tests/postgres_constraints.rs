@@ -38,6 +38,7 @@ const TAKEN_ON_TRUST: &[(&str, &str)] = &[
     ("wait", "a tenant that is not there"),
     ("wait", "a definition that is not there"),
     ("signal", "a run that is not there"),
+    ("memo", "a task that is not there"),
 ];
 
 /// What the server says of a row: nothing, or why it is refused.

@@ -21,6 +21,7 @@ const HOT: &[&str] = &[
     "event",
     "wait",
     "signal",
+    "memo",
     "ready",
     "admitted",
     "throttled",
@@ -38,6 +39,7 @@ const READ_EVERYTHING: &[(&str, &str)] = &[
     ("all_tenants", "the default settings concern every tenant"),
     ("dump_attempts", "a dump is for checks"),
     ("dump_events", "a dump is for checks"),
+    ("dump_memos", "a dump is for checks"),
     ("dump_runs", "a dump is for checks"),
     ("dump_signals", "a dump is for checks"),
     ("dump_tasks", "a dump is for checks"),
@@ -119,7 +121,8 @@ async fn bad_views(schema: &Schema) -> Vec<String> {
     schema.client.batch_execute(reset).await.expect("settings are taken back");
     let leaders = leaders(schema).await;
     let mut found = Vec::new();
-    let views = ["runs", "tasks", "attempts", "events", "timers", "waits", "inputs", "signals"];
+    let views =
+        ["runs", "tasks", "attempts", "events", "timers", "waits", "inputs", "signals", "memos"];
     for view in views.into_iter().chain(["outputs"]) {
         let sql = format!("select * from {view} where tenant = $1 and run = $2");
         let mut scanned = Vec::new();

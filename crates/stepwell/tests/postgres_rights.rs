@@ -177,7 +177,7 @@ async fn people_read_views_and_nothing_else() {
     );
     let tables = rows(&roles.admin, &tables).await;
     assert!(tables.len() > 15, "{tables:?}");
-    let payloads = ["inputs", "signals", "outputs"];
+    let payloads = ["inputs", "signals", "memos", "outputs"];
     for table in tables.iter().map(String::as_str).chain(payloads) {
         let sql = format!("select count(*) from {schema}.{table}");
         assert_eq!(refusal(&client, &sql).await, NO_RIGHT, "{sql}");

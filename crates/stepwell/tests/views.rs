@@ -13,8 +13,12 @@ use std::time::Duration;
 
 use rusqlite::types::ValueRef;
 use stepwell::core::decide::NewSignal;
-use stepwell::core::run::{Attributes, Event, RunRow, WaitFor, read_log};
-use stepwell::ports::{DynStore, Outcome, Payload, RunFilter, SignalRequest, SignalTarget};
+use stepwell::core::failure::{Failure, FailureKind};
+use stepwell::core::run::{Attributes, Event, MemoOutcome, MemoRow, RunRow, WaitFor, read_log};
+use stepwell::ports::{
+    ClaimRef, Clock, DynStore, MemoAnswer, MemoRequest, Outcome, Payload, RunFilter, SignalRequest,
+    SignalTarget, StoredMemo,
+};
 use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::World;
 use stepwell::testing::conformance::world::{
@@ -91,7 +95,8 @@ async fn tell(world: &World) {
 
     let solo = world.define(Sketch::from("s").named("solo")).await;
     world.start_for("mole", &solo).await;
-    world.claim_one().await;
+    let s = world.claim_one().await;
+    remember(world, s.claim).await;
 
     let broken = world.define(Sketch::from("f; g < f").named("broken").on_failure()).await;
     world.start_for("mole", &broken).await;
@@ -120,6 +125,29 @@ async fn tell(world: &World) {
 }
 
 /// Sends a signal under a key.
+/// A function has done one thing, and will try another again.
+async fn remember(world: &World, claim: ClaimRef) {
+    let now = world.clock().now();
+    let memo = |key: &str, number, outcome, tries| MemoRow {
+        node: claim.node,
+        key: key.to_owned(),
+        number,
+        outcome,
+        tries,
+        began_at: now,
+        at: now,
+    };
+    let seat = Payload::new(Cow::Borrowed("json"), br#"{"seat":7}"#.as_slice());
+    let given = StoredMemo { row: memo("reserve", 1, MemoOutcome::Given, 1), payload: Some(seat) };
+    let failure = Some(Failure::new(FailureKind::Error, "", "card declined"));
+    let due = Some(now.after(Duration::from_mins(1)));
+    let begun = memo("pay", 0, MemoOutcome::Begun { due, failure }, 2);
+    let memos = vec![given, StoredMemo { row: begun, payload: None }];
+    let request = MemoRequest { claim, memos, forgives: false };
+    let answers = world.store().store_memos(vec![request]).await.expect("store memos");
+    assert!(matches!(answers[..], [MemoAnswer::Stored(_)]));
+}
+
 async fn send(
     world: &World,
     run: &Run,
@@ -325,16 +353,22 @@ async fn the_events_of_a_schema_are_those_of_the_log() {
 /// State names stand in tables for the views; the code's own list must agree with them.
 #[tokio::test]
 async fn the_views_know_every_state_of_the_code() {
-    use stepwell::core::run::{AttemptState, RunStatus, RunTimer, TaskState};
+    use stepwell::core::run::{AttemptState, MemoState, RunStatus, RunTimer, TaskState, WaitKind};
     let (_world, file) = sqlite();
     let (world, schema) = postgres().await;
     let tasks = TaskState::ALL.iter().map(|s| ("task_state", *s as u32, s.as_str()));
     let runs = RunStatus::ALL.iter().map(|s| ("run_status", *s as u32, s.as_str()));
     let attempts = AttemptState::ALL.iter().map(|s| ("attempt_state", *s as u32, s.as_str()));
-    for (table, number, name) in tasks.chain(runs).chain(attempts) {
+    let memos = MemoState::ALL.iter().map(|s| ("memo_state", *s as u32, s.as_str()));
+    for (table, number, name) in tasks.chain(runs).chain(attempts).chain(memos) {
         let named = format!("select name from {table} where number = {number}");
         assert_eq!(file.rows(&named).await, [name], "{table} in SQLite");
         assert_eq!(schema.rows(&named).await, [name], "{table} in PostgreSQL");
+    }
+    for kind in WaitKind::ALL {
+        let named = format!("select name from wait_kind where number = {}", *kind as u32);
+        assert_eq!(file.rows(&named).await.len(), 1, "{kind:?} in SQLite");
+        assert_eq!(schema.rows(&named).await.len(), 1, "{kind:?} in PostgreSQL");
     }
     for timer in RunTimer::ALL {
         let named = format!("select name from run_timer where node = {}", timer.node().0);

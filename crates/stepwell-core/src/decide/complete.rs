@@ -1,18 +1,22 @@
 //! A task completes: its children have one parent less to wait for.
 
-use super::{Notes, start::make_ready};
+use super::{Notes, signal::let_others_look, start::make_ready};
 use crate::id::Node;
 use crate::run::{AttemptState, Because, EndedAttempt, Phase, RunImage, TaskState};
 
 /// An execution gave an output. What it was resumed with ends here, so that of completed tasks only
 /// wait nodes have something they got instead of an output.
 pub(super) fn complete(image: &mut RunImage<'_>, node: Node, notes: Notes) {
-    if let Some(task) = image.touch(node) {
+    let may_have_waits = image.touch(node).is_some_and(|task| {
         task.resumed = None;
-    }
+        task.may_have_waits()
+    });
     let ended = EndedAttempt { notes, ..EndedAttempt::plain(AttemptState::Completed) };
     image.end_attempt(node, ended);
     image.move_to(node, Phase::Completed, Because::Output);
+    if may_have_waits {
+        let_others_look(image);
+    }
     resolve_children(image, node);
 }
 

@@ -24,7 +24,7 @@ pub(super) fn settle(image: &mut RunImage<'_>) {
     let end = ends_as(&image.run);
     let handler = image.definition.policy.on_failure && end == RunStatus::Failed;
     if handler && image.run.status == RunStatus::Running {
-        clear_deadline(image);
+        clear_timers(image);
         image.run.status = RunStatus::Ending;
         image.record(None, 0, EventKind::RunEnding { ends_as: end });
         image.insert(pending(Node::ON_FAILURE, 0));
@@ -36,15 +36,18 @@ pub(super) fn settle(image: &mut RunImage<'_>) {
 
 /// Ends a run of which nothing is open, without its failure handler.
 pub(super) fn end_run(image: &mut RunImage<'_>) {
-    clear_deadline(image);
+    clear_timers(image);
     image.run.status = ends_as(&image.run);
     image.run.ended_at = Some(image.now);
     image.run.end_event = Some(image.next_events(1));
     image.mark_run_ended();
 }
 
-/// A run whose end is decided has no deadline to meet.
-fn clear_deadline(image: &mut RunImage<'_>) {
+/// A run whose end is decided has no deadline to meet, and nobody of it takes signals.
+fn clear_timers(image: &mut RunImage<'_>) {
+    if image.run.n_signals > 0 {
+        image.clear_run_timer(RunTimer::LookAgain);
+    }
     if image.run.deadline.is_some() {
         image.clear_run_timer(RunTimer::Deadline);
     }

@@ -1,10 +1,12 @@
 //! A task fails: it is tried again, or it fails for good and takes its descendants along.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Notes, cancel};
+use super::{Notes, cancel, signal::let_others_look};
 use crate::failure::{Failure, FailureKind};
 use crate::id::Node;
 use crate::run::{
@@ -25,13 +27,14 @@ pub(super) fn retry_delay(
     definition.retry(node).delay_after(failures + 1, failure.retry, chance)
 }
 
-/// An execution failed.
+/// An execution failed. If it is tried again, a function forgets the failures that ended it.
 pub(super) fn fail(
     image: &mut RunImage<'_>,
     node: Node,
     failure: Failure,
     notes: Notes,
     chance: u32,
+    forgets: Vec<String>,
 ) {
     let definition = image.definition;
     let Some(task) = image.touch(node) else {
@@ -50,6 +53,9 @@ pub(super) fn fail(
     image.end_attempt(node, ended);
     match plan {
         Some(plan) => {
+            for key in forgets {
+                image.forget_memo(node, key);
+            }
             let due = (!plan.delay.is_zero()).then_some(plan.due);
             image.move_to(node, Phase::Queued { since: now, due }, Because::Retry);
         }
@@ -64,7 +70,9 @@ pub(super) fn fail_for_good(
     failure: Failure,
     because: Because,
 ) {
-    let attempt = image.task(node).map_or(0, |task| task.attempt);
+    let task = image.task(node);
+    let (attempt, may_have_waits) =
+        task.map_or((0, false), |task| (task.attempt, task.may_have_waits()));
     image.move_to(node, Phase::Failed, because);
     if image.run.failure.is_none() {
         let step = image.definition.name(node).into();
@@ -72,9 +80,12 @@ pub(super) fn fail_for_good(
     }
     if image.definition.policy.fail_fast {
         cancel::cancel_open_tasks(image);
-    } else {
-        cancel_descendants(image, node);
+        return;
     }
+    if may_have_waits {
+        let_others_look(image);
+    }
+    cancel_descendants(image, node);
 }
 
 /// Cancels pending tasks below a failed one, through tasks that are cancelled with it. A task

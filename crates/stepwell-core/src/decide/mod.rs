@@ -10,6 +10,7 @@ mod complete;
 mod deadline;
 mod end;
 mod fail;
+mod function;
 mod lose;
 mod release;
 mod signal;
@@ -19,17 +20,20 @@ mod start;
 mod wait;
 mod wake;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
+use alloc::vec::Vec;
 
 pub use cancel::{CancelAnswer, CancelRequest};
 pub use claim::{StartedAttempt, claim, is_suspect, may_start, start_attempt, suspects_from};
+pub use function::{HeardWait, Listening, Suspension};
 pub use signal::{NewSignal, SignalAnswer};
 pub use start::{RunSeed, start};
 
 use crate::failure::Failure;
 use crate::id::Node;
-use crate::run::{Phase, RunImage, RunTimer, WaitFor, WaitRow};
+use crate::run::{Phase, RunImage, RunStatus, RunTimer, WaitFor, WaitRow};
 use crate::workflow::{Definition, NodeKind};
 
 /// Notes a step made about itself.
@@ -63,6 +67,8 @@ pub enum TaskHappening {
         /// How many of its attempts had failed when it was claimed, so that [`affected`] can
         /// tell a retry, which touches nothing else, from a failure for good.
         failures: u32,
+        /// Memos of its function that go if it is tried again: the failures that ended it.
+        forgets: Vec<String>,
     },
     /// Its own condition says that it is not executed.
     Skipped,
@@ -72,6 +78,22 @@ pub enum TaskHappening {
     Waits {
         /// What for.
         wait_for: WaitFor,
+        /// What the step noted.
+        notes: Notes,
+    },
+    /// Its function goes on when something that it waits for has ended.
+    Suspended {
+        /// What it waits for.
+        suspension: Box<Suspension>,
+        /// What the step noted.
+        notes: Notes,
+    },
+    /// Its function, which is running, waits for signals as well.
+    Listens(Box<Listening>),
+    /// Its function begins another round. The input of that comes along, as outputs do.
+    Continued {
+        /// The number of the round.
+        round: u32,
         /// What the step noted.
         notes: Notes,
     },
@@ -154,14 +176,17 @@ pub fn affected<'a>(
             Happening::Run(RunHappening::Signalled(signal)) => {
                 affected.inbox.get_or_insert_default().keys.insert(signal.key.clone());
             }
-            Happening::Run(RunHappening::TimerFired(RunTimer::LookAgain)) => {}
+            Happening::Run(RunHappening::TimerFired(RunTimer::LookAgain)) => {
+                affected.inbox.get_or_insert_default().unconsumed = true;
+            }
         }
     }
     affected
 }
 
 impl Affected {
-    /// Adds the tasks that signals may move on, once the run's open waits are loaded.
+    /// Adds the tasks that signals may move on, once the run's open waits are loaded: those sent
+    /// now, and those that nobody got where they may be for others than they were left to.
     pub fn add_waits<'a>(
         &mut self,
         definition: &Definition,
@@ -169,6 +194,14 @@ impl Affected {
         happenings: impl IntoIterator<Item = &'a Happening>,
     ) {
         for happening in happenings {
+            let looks_at_all = match happening {
+                Happening::Run(RunHappening::TimerFired(timer)) => *timer == RunTimer::LookAgain,
+                Happening::Task(_, happening) => gives_up_waits(happening),
+                Happening::Run(_) => false,
+            };
+            if looks_at_all {
+                self.tasks.extend(waits.iter().map(|wait| wait.node));
+            }
             let Happening::Run(RunHappening::Signalled(signal)) = happening else { continue };
             for node in signal::receivers(waits, signal) {
                 self.tasks.insert(node);
@@ -193,7 +226,16 @@ impl Affected {
                 }
                 return self.add_children(definition, node);
             }
-            TaskHappening::Slept | TaskHappening::Released | TaskHappening::Waits { .. } => return,
+            TaskHappening::Slept
+            | TaskHappening::Released
+            | TaskHappening::Waits { .. }
+            | TaskHappening::Continued { .. } => return,
+            TaskHappening::Suspended { .. } | TaskHappening::Listens(_) => {
+                if gives_up_waits(happening) {
+                    self.inbox.get_or_insert_default().unconsumed = true;
+                }
+                return;
+            }
             TaskHappening::Failed { failure, chance, failures, .. } => {
                 fail::retry_delay(definition, node, failure, *failures, *chance).is_none()
             }
@@ -203,6 +245,9 @@ impl Affected {
                 return self.tasks.extend(definition.graph.descendants([node]));
             }
         };
+        if gives_up_waits(happening) {
+            self.inbox.get_or_insert_default().unconsumed = true;
+        }
         if is_final {
             self.may_touch_queued = true;
             self.all_open |= definition.policy.fail_fast;
@@ -210,6 +255,17 @@ impl Affected {
                 self.tasks.extend(definition.graph.descendants([node]));
             }
         }
+    }
+}
+
+/// Whether waits may be given up by this, so that what was left to them is for others. A worker
+/// gives up what it knows of before it tells of anything else.
+fn gives_up_waits(happening: &TaskHappening) -> bool {
+    match happening {
+        TaskHappening::Suspended { suspension, .. } => suspension.had_waits,
+        TaskHappening::Listens(_) => true,
+        TaskHappening::Lost { losses, crash_limit } => losses >= crash_limit,
+        _ => false,
     }
 }
 
@@ -228,6 +284,8 @@ pub enum Verdict {
     Cancel(CancelAnswer),
     /// A signal to the run was answered.
     Signal(SignalAnswer),
+    /// A running function listens, and hears of this.
+    Listening(Option<HeardWait>),
 }
 
 impl Verdict {
@@ -236,7 +294,7 @@ impl Verdict {
     pub const fn is_applied(self) -> bool {
         use CancelAnswer::{Cancelled, ForcedToEnd};
         match self {
-            Self::Applied | Self::Cancel(Cancelled | ForcedToEnd(_)) => true,
+            Self::Applied | Self::Cancel(Cancelled | ForcedToEnd(_)) | Self::Listening(_) => true,
             Self::Signal(answer) => matches!(answer, SignalAnswer::Stored { .. }),
             Self::NotCurrent | Self::WrongGuess | Self::Cancel(_) => false,
         }
@@ -259,6 +317,10 @@ pub fn decide(image: &mut RunImage<'_>, happening: Happening) -> Verdict {
                 return Verdict::Applied;
             }
             image.clear_run_timer(timer);
+            if timer == RunTimer::LookAgain && image.run.status == RunStatus::Running {
+                signal::look_again(image);
+                return Verdict::Applied;
+            }
             Verdict::NotCurrent
         }
     }
@@ -271,13 +333,22 @@ fn decide_task(image: &mut RunImage<'_>, node: Node, happening: TaskHappening) -
     }
     match happening {
         TaskHappening::Completed { notes } => complete::complete(image, node, notes),
-        TaskHappening::Failed { failure, notes, chance, .. } => {
-            fail::fail(image, node, failure, notes, chance);
+        TaskHappening::Failed { failure, notes, chance, forgets, .. } => {
+            fail::fail(image, node, failure, notes, chance, forgets);
         }
         TaskHappening::Skipped => skip::skip_claimed(image, node),
         TaskHappening::Slept => sleep::sleep_claimed(image, node),
         TaskHappening::Waits { wait_for, notes } => {
             wait::wait_claimed(image, node, wait_for, notes);
+        }
+        TaskHappening::Suspended { suspension, notes } => {
+            function::suspend(image, node, *suspension, notes);
+        }
+        TaskHappening::Listens(listening) => {
+            return Verdict::Listening(function::listen(image, node, *listening));
+        }
+        TaskHappening::Continued { round, notes } => {
+            function::continue_round(image, node, round, notes);
         }
         TaskHappening::Released => release::release(image, node),
         TaskHappening::Lost { losses, crash_limit } => lose::lose(image, node, losses, crash_limit),

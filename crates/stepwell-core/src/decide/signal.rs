@@ -1,17 +1,20 @@
 //! A signal is sent to a run: the oldest wait that is for it gets it, or it is kept.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::complete::resolve_children;
 use super::end::{ends_as, settle};
+use super::function::{self, earliest};
 use crate::id::Node;
 use crate::limits::UNCONSUMED_SIGNALS_MAX;
 use crate::run::{
-    Attributes, Because, EventKind, Phase, Resumed, RunImage, RunStatus, SignalRow, TaskState,
-    WaitRow,
+    Attributes, Because, EventKind, Phase, Resumed, RunImage, RunStatus, RunTimer, SignalRow,
+    TaskState, WaitRow,
 };
 use crate::workflow::NodeKind;
 
@@ -60,8 +63,8 @@ pub enum SignalAnswer {
 
 /// Who gets a signal.
 enum Receiver {
-    /// The wait of this task, now.
-    Wait(Node),
+    /// This wait, now.
+    Wait(WaitRow),
     /// A wait that looks at it later, with those that were sent before it.
     Later,
     Nobody,
@@ -99,8 +102,8 @@ pub(super) fn signal(image: &mut RunImage<'_>, new: NewSignal) -> SignalAnswer {
     let row = SignalRow { number, name, key, attributes, digest, sent_at, consumed_by };
     image.store_signal(row.clone());
     match receiver {
-        Receiver::Wait(node) => {
-            give(image, node, &row);
+        Receiver::Wait(wait) => {
+            give(image, &wait, &row);
             settle(image);
         }
         Receiver::Later => let_look(image, &row),
@@ -124,41 +127,99 @@ fn find_receiver(image: &RunImage<'_>, new: &NewSignal) -> Receiver {
     let now = image.now;
     let is_for = |wait: &&WaitRow| wait.is_for(&new.name, &new.attributes) && !wait.is_over(now);
     let loaded = image.loaded_waits().iter();
-    match loaded.filter(is_for).min_by_key(|wait| wait.number) {
-        Some(wait) if has_looked(image, wait) => Receiver::Wait(wait.node),
+    match loaded.filter(is_for).min_by_key(|wait| wait.age()) {
+        Some(wait) if has_looked(image, wait) => Receiver::Wait(wait.clone()),
         Some(_) => Receiver::Later,
         None if image.open_waits().any(|wait| is_for(&wait)) => Receiver::Later,
         None => Receiver::Nobody,
     }
 }
 
-/// Whether a wait has seen all signals up to now: its timer is that of its deadline.
+/// Whether a wait has seen all signals up to now: its task waits, and the timer is that of its
+/// deadline, or of the first of the deadlines of a function.
 fn has_looked(image: &RunImage<'_>, wait: &WaitRow) -> bool {
-    image.task(wait.node).and_then(|task| task.phase.due()) == wait.deadline
+    match image.task(wait.node).map(|task| &task.phase) {
+        Some(Phase::Waiting { due }) => *due == earliest(image, wait.node),
+        _ => false,
+    }
+}
+
+/// The oldest signal that a wait takes and that no older wait gets. Timers fire in any order, so
+/// older waits may have yet to look; those that have find nothing here.
+pub(super) fn find_signal<'i>(image: &'i RunImage<'_>, wait: &WaitRow) -> Option<&'i SignalRow> {
+    let mut given = BTreeSet::new();
+    let oldest = |wait: &WaitRow, given: &BTreeSet<u64>| {
+        let left = image.signals().iter().filter(|signal| !given.contains(&signal.number));
+        left.filter(|signal| wait.takes(signal)).min_by_key(|signal| signal.number)
+    };
+    let signal = oldest(wait, &given)?;
+    let is_older = |other: &&WaitRow| other.age() < wait.age();
+    let mut older: Vec<&WaitRow> = image.open_waits().filter(is_older).collect();
+    if !older.iter().any(|other| other.takes(signal)) {
+        return Some(signal);
+    }
+    older.sort_by_key(|other| other.age());
+    for other in older {
+        given.extend(oldest(other, &given).map(|signal| signal.number));
+    }
+    oldest(wait, &given)
 }
 
 /// Lets every wait look that may get a stored signal. Which of them does depends on what older ones
-/// find; one that is not told now would miss what they leave to it.
+/// find; one that is not told now would miss what they leave to it. A function that is running is
+/// told by its worker.
 fn let_look(image: &mut RunImage<'_>, signal: &SignalRow) {
     let now = image.now;
-    let takers = image.open_waits().filter(|wait| wait.takes(signal) && has_looked(image, wait));
-    let takers: Vec<Node> = takers.map(|wait| wait.node).collect();
-    for node in takers {
-        image.set_wait_timer(node, Some(now));
+    let takers: Vec<&WaitRow> = image.open_waits().filter(|wait| wait.takes(signal)).collect();
+    let is_running = |wait: &&WaitRow| image.state(wait.node) == Some(TaskState::Running);
+    let tells = takers.iter().copied().any(|wait| is_running(&wait));
+    let has_looked = takers.into_iter().filter(|wait| has_looked(image, wait));
+    let looking: Vec<Node> = has_looked.map(|wait| wait.node).collect();
+    for node in looking {
+        image.set_timer(node, Some(now));
+    }
+    if tells {
+        image.tell_listeners();
+    }
+}
+
+/// Waits were given up. Signals that were left to them may be for others which have looked already:
+/// they look again, or, where not all of them are loaded, the leader lets them.
+pub(super) fn let_others_look(image: &mut RunImage<'_>) {
+    if image.run.n_unconsumed == 0 || image.run.status != RunStatus::Running {
+        return;
+    }
+    if image.has_all_that_wait() {
+        return look_again(image);
+    }
+    // One may be set already.
+    image.clear_run_timer(RunTimer::LookAgain);
+    image.set_run_timer(RunTimer::LookAgain, Duration::ZERO);
+}
+
+/// Lets every wait look at what nobody got.
+pub(super) fn look_again(image: &mut RunImage<'_>) {
+    let is_left = |signal: &&SignalRow| signal.consumed_by.is_none();
+    let left: Vec<SignalRow> = image.signals().iter().filter(is_left).cloned().collect();
+    for signal in &left {
+        let_look(image, signal);
     }
 }
 
 /// Gives a stored signal to a task that waits.
-pub(super) fn give(image: &mut RunImage<'_>, node: Node, signal: &SignalRow) {
-    let (name, number) = (signal.name.clone(), signal.number);
+pub(super) fn give(image: &mut RunImage<'_>, wait: &WaitRow, signal: &SignalRow) {
+    if !wait.key.is_empty() {
+        return function::give(image, wait, signal);
+    }
+    let (node, name, number) = (wait.node, signal.name.clone(), signal.number);
     image.consume_signal(number, node);
-    let event = |into| EventKind::Signalled { signal: name, number, into };
+    let event = |into| EventKind::Signalled { signal: name, number, into, key: String::new() };
     resume(image, node, Resumed::Signal(number), Because::Signal, event);
 }
 
 /// The deadline of a task's wait passed.
 pub(super) fn time_out(image: &mut RunImage<'_>, node: Node) {
-    let event = |into| EventKind::TimedOut { into };
+    let event = |into| EventKind::TimedOut { into, key: String::new() };
     resume(image, node, Resumed::TimedOut, Because::TimeOut, event);
 }
 
@@ -181,6 +242,9 @@ fn resume(
         return;
     };
     let event = event(phase.state());
+    if !is_node {
+        image.close_waits(node);
+    }
     image.move_to(node, phase, because);
     image.record(Some(node), attempt, event);
     if is_node {

@@ -1,5 +1,6 @@
 //! A run starts: all its tasks are there from the beginning, and the roots are ready.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::wait::wait_ready;
@@ -73,6 +74,7 @@ pub(super) const fn pending(node: Node, n_unmet: u32) -> TaskRow {
         losses: 0,
         queued_logged: false,
         resumed: None,
+        next_memo: 0,
     }
 }
 
@@ -95,5 +97,5 @@ pub(super) fn fall_asleep(image: &mut RunImage<'_>, node: Node, because: Because
     let span = image.definition.step_policy(node).map(|policy| policy.sleep).unwrap_or_default();
     let until = image.now.after(span);
     image.move_to(node, Phase::Sleeping { until }, because);
-    image.record(Some(node), 0, EventKind::Sleeping { until });
+    image.record(Some(node), 0, EventKind::Sleeping { until, keys: Vec::new() });
 }

@@ -1,9 +1,13 @@
 //! A task waits for a signal: a wait node that became ready, or a step whose execution said so.
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use super::Notes;
+use super::signal::let_others_look;
 use crate::id::Node;
 use crate::run::{
-    AttemptState, Because, EndedAttempt, EventKind, Phase, RunImage, WaitFor, WaitRow,
+    AttemptState, Because, EndedAttempt, EventKind, Phase, RunImage, WaitFor, WaitKind, WaitRow,
 };
 use crate::workflow::NodeKind;
 
@@ -52,13 +56,21 @@ fn open(image: &mut RunImage<'_>, node: Node, wait_for: WaitFor, because: Becaus
     let WaitFor { signals, matching, timeout } = wait_for;
     let deadline = timeout.map(|timeout| now.after(timeout));
     let due = if image.run.n_unconsumed > 0 { Some(now) } else { deadline };
-    let attempt = image.touch(node).map_or(0, |task| {
+    let (attempt, may_have_waits) = image.touch(node).map_or((0, false), |task| {
         task.resumed = None;
-        task.attempt
+        (task.attempt, task.may_have_waits())
     });
+    if may_have_waits {
+        // What its function waited for was given up when the step answered otherwise.
+        image.close_waits(node);
+        let_others_look(image);
+    }
     let wait = WaitRow {
         node,
+        key: String::new(),
         number: image.run.next_event,
+        place: 0,
+        kind: WaitKind::Signal,
         signals: signals.clone(),
         matching: matching.clone(),
         n_signals_before: image.run.n_signals,
@@ -66,7 +78,7 @@ fn open(image: &mut RunImage<'_>, node: Node, wait_for: WaitFor, because: Becaus
         deadline,
     };
     image.move_to(node, Phase::Waiting { due }, because);
-    let event = EventKind::Waiting { signals, matching, until: deadline };
+    let event = EventKind::Waiting { signals, matching, until: deadline, keys: Vec::new() };
     image.record(Some(node), attempt, event);
     image.open_wait(wait);
 }

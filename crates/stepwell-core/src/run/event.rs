@@ -109,14 +109,25 @@ pub enum EventKind {
     Sleeping {
         /// Until when.
         until: Timestamp,
+        /// What of its function is open, as far as it is told.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        keys: Vec<String>,
     },
     /// Its timer fired.
     Woken {
         /// The state this puts it into.
         into: TaskState,
+        /// What of its function was over.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        key: String,
     },
     /// Its execution ended to go on later; what it waits for follows.
     Suspended,
+    /// Its function begins another round.
+    Continued {
+        /// The number of the round; the first one is 0.
+        round: u32,
+    },
     /// It waits for a signal.
     Waiting {
         /// The names of the signals; any of them will do.
@@ -125,6 +136,9 @@ pub enum EventKind {
         matching: Attributes,
         /// Until when at most.
         until: Option<Timestamp>,
+        /// What of its function is open, as far as it is told.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        keys: Vec<String>,
     },
     /// It got a signal that it waited for.
     Signalled {
@@ -134,11 +148,17 @@ pub enum EventKind {
         number: u64,
         /// The state this puts it into.
         into: TaskState,
+        /// The wait of its function that got it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        key: String,
     },
     /// The deadline of its wait passed.
     TimedOut {
         /// The state this puts it into.
         into: TaskState,
+        /// The wait of its function that is over.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        key: String,
     },
     /// Its worker died.
     LeaseLost,
@@ -166,6 +186,7 @@ impl EventKind {
             Self::Sleeping { .. } => "SLEEPING",
             Self::Woken { .. } => "WOKEN",
             Self::Suspended => "SUSPENDED",
+            Self::Continued { .. } => "CONTINUED",
             Self::Waiting { .. } => "WAITING",
             Self::Signalled { .. } => "SIGNALLED",
             Self::TimedOut { .. } => "TIMED_OUT",

@@ -59,21 +59,27 @@ fn next_state(state: TaskState, kind: &EventKind) -> Result<TaskState, FoldError
         Cancelled, Completed, Failed, Pending, Queued, Running, Skipped, Sleeping, Waiting,
     };
     match (state, kind) {
-        (Pending, EventKind::Queued) => Ok(Queued),
         // What a suspended execution waits for is told by the event that follows.
         (Queued, EventKind::Started { .. }) | (Running, EventKind::Suspended) => Ok(Running),
         (Running, EventKind::Completed { .. }) => Ok(Completed),
         // A lost task that reached the crash limit fails from the queue it was put back into.
         (Running | Queued, EventKind::Failed { .. }) => Ok(Failed),
-        (Running, EventKind::Retrying { .. } | EventKind::LeaseLost | EventKind::Released) => {
-            Ok(Queued)
-        }
+        (Pending, EventKind::Queued)
+        | (
+            Running,
+            EventKind::Retrying { .. }
+            | EventKind::LeaseLost
+            | EventKind::Released
+            | EventKind::Continued { .. },
+        ) => Ok(Queued),
         (Pending | Queued | Running | Sleeping | Waiting, EventKind::Cancelled) => Ok(Cancelled),
         (Pending | Queued | Running, EventKind::Waiting { .. }) => Ok(Waiting),
         (Pending | Queued, EventKind::Skipped) => Ok(Skipped),
-        (Pending | Queued, EventKind::Sleeping { .. }) => Ok(Sleeping),
-        (Sleeping, EventKind::Woken { into })
-        | (Waiting, EventKind::Signalled { into, .. } | EventKind::TimedOut { into }) => Ok(*into),
+        (Pending | Queued | Running, EventKind::Sleeping { .. }) => Ok(Sleeping),
+        (Sleeping | Waiting, EventKind::Woken { into, .. })
+        | (Waiting, EventKind::Signalled { into, .. } | EventKind::TimedOut { into, .. }) => {
+            Ok(*into)
+        }
         (state, kind) => Err(FoldError::Misplaced { event: kind.name().into(), state }),
     }
 }

@@ -88,6 +88,9 @@ pub struct TaskRow {
     pub queued_logged: bool,
     /// What ended its last wait.
     pub resumed: Option<Resumed>,
+    /// The number of the next thing that its function hears of, as its last suspension or look for
+    /// signals left it; 0 if there was none.
+    pub next_memo: u64,
 }
 
 /// Where a task stands, with what belongs to that state only.
@@ -232,6 +235,12 @@ impl TaskRow {
             Phase::Running(claim) => Some(claim),
             _ => None,
         }
+    }
+
+    /// Whether it is a function that may have open waits whatever its state.
+    #[must_use]
+    pub const fn may_have_waits(&self) -> bool {
+        self.next_memo > 0
     }
 
     /// Whether a claim with this token holds the task now.

@@ -1,9 +1,6 @@
 //! The states of tasks, runs and attempts, with the numbers stores keep them under.
 
-use core::fmt;
-
-use serde::{Deserialize, Serialize};
-
+/// States with the numbers and names that they are kept under.
 macro_rules! states {
     (
         $(#[$doc:meta])* $name:ident {
@@ -12,7 +9,7 @@ macro_rules! states {
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[derive(Serialize, Deserialize)]
+        #[derive(serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
         #[non_exhaustive]
         pub enum $name {
@@ -30,13 +27,15 @@ macro_rules! states {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.pad(self.as_str())
             }
         }
     };
 }
+
+pub(super) use states;
 
 states! {
     /// Where a task stands.

@@ -82,6 +82,7 @@ mod tests {
             losses: 0,
             queued_logged: false,
             resumed: None,
+            next_memo: 0,
         }
     }
 

@@ -31,7 +31,7 @@ pub enum Because {
     Loss,
     /// Its worker handed it back, or found that it need not be executed.
     HandBack,
-    /// Its conditions let it sleep.
+    /// It sleeps: its conditions let it, or its function does.
     Sleep,
     /// Its timer fired.
     Wake,
@@ -41,6 +41,8 @@ pub enum Because {
     Signal,
     /// The deadline of its wait passed.
     TimeOut,
+    /// Its function begins another round.
+    Continue,
 }
 
 /// One line of the table.
@@ -62,13 +64,16 @@ pub const TRANSITIONS: &[Transition] = &[
     (Running, Queued, Because::Retry),
     (Running, Queued, Because::Loss),
     (Running, Queued, Because::HandBack),
+    (Running, Queued, Because::Continue),
     (Running, Sleeping, Because::Sleep),
     (Running, Waiting, Because::Wait),
     (Running, Cancelled, Because::Cancel),
     (Sleeping, Completed, Because::Wake),
+    (Sleeping, Queued, Because::Wake),
     (Sleeping, Cancelled, Because::Cancel),
     (Waiting, Completed, Because::Signal),
     (Waiting, Queued, Because::Signal),
+    (Waiting, Queued, Because::Wake),
     (Waiting, Completed, Because::TimeOut),
     (Waiting, Queued, Because::TimeOut),
     (Waiting, Cancelled, Because::Cancel),
@@ -105,11 +110,12 @@ const fn label(because: Because) -> &'static str {
         Because::Retry => "retry",
         Because::Loss => "worker lost",
         Because::HandBack => "handed back",
-        Because::Sleep => "conditions let it sleep",
+        Because::Sleep => "sleeps",
         Because::Wake => "timer",
         Because::Wait => "waits for a signal",
         Because::Signal => "signal",
         Because::TimeOut => "time-out of the wait",
+        Because::Continue => "next round",
     }
 }
 

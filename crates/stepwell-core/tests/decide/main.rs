@@ -8,6 +8,7 @@ mod cancel;
 mod deadline;
 mod fail;
 mod fan_in;
+mod function;
 mod lose;
 mod on_failure;
 mod random;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use stepwell_core::decide::{Happening, TaskHappening};
 use stepwell_core::id::Node;
-use stepwell_core::run::{WaitFor, WaitRow};
+use stepwell_core::run::{WaitFor, WaitKind, WaitRow};
 use stepwell_core::workflow::{Definition, NodeKind};
 
 use crate::story::{Story, text};
@@ -25,6 +25,18 @@ const WAITS: [&str; 8] = [
     "refused[order=1]",
 ];
 const SIGNALS: [&str; 5] = ["paid", "refused", "paid order=1", "refused order=1", "paid order=2"];
+
+/// What functions wait for, several at a time.
+const FUNCTION_WAITS: [&str; 8] = [
+    "ok?paid",
+    "ok?paid/5m nap~1h",
+    "no?refused/1h ok?paid",
+    "any?paid|refused",
+    "nap~0s",
+    "nap~1h late?paid/0s",
+    "save*1m",
+    "order?paid[order=1] any?paid save*5m",
+];
 
 /// A step that may follow any declared before it.
 #[derive(Clone, Debug)]
@@ -70,6 +82,18 @@ fn pick(nodes: &[Node], choice: u32) -> Option<Node> {
     (!nodes.is_empty()).then(|| nodes[choice as usize % nodes.len()])
 }
 
+/// What a worker tells of a claimed task: before all else, that its function gave up its waits.
+fn outcomes(story: &Story, node: Node, choice: u32) -> Vec<Happening> {
+    let outcome = outcome(story, node, choice);
+    let Happening::Task(_, happening) = &outcome else { return vec![outcome] };
+    let is_first = matches!(
+        happening,
+        TaskHappening::Lost { .. } | TaskHappening::Listens(_) | TaskHappening::Suspended { .. }
+    );
+    let has_waits = story.waits.keys().any(|(of, _)| *of == node);
+    if is_first || !has_waits { vec![outcome] } else { vec![story.open(node, false, ""), outcome] }
+}
+
 /// Something that may happen to a claimed task, mostly good.
 fn outcome(story: &Story, node: Node, choice: u32) -> Happening {
     let is_step = node != Node::ON_FAILURE && story.definition.graph.kind(node) == NodeKind::Step;
@@ -81,7 +105,10 @@ fn outcome(story: &Story, node: Node, choice: u32) -> Happening {
         5 => return story.losses(&[node]).remove(0),
         // The handler has no conditions.
         6..=8 if node != Node::ON_FAILURE => "skip",
-        9..=12 if is_step => return waits(node, text::wait_for(one_of(&WAITS, choice / 20))),
+        9 if is_step => return story.open(node, true, one_of(&FUNCTION_WAITS, choice / 20)),
+        10 if is_step => return story.open(node, false, one_of(&FUNCTION_WAITS, choice / 20)),
+        11 if is_step && choice.is_multiple_of(3) => "continue",
+        11..=12 if is_step => return waits(node, text::wait_for(one_of(&WAITS, choice / 20))),
         _ => return good_outcome(story, node),
     };
     Happening::Task(node, text::happening(verb))
@@ -132,7 +159,7 @@ fn happen(story: &mut Story, choice: u32) {
     let claimed: Vec<Node> = story.claims.keys().copied().collect();
     let each = |story: &Story| {
         let each = (0_u32..).zip(&claimed);
-        each.map(|(ix, node)| outcome(story, *node, choice.rotate_right(ix))).collect()
+        each.flat_map(|(ix, node)| outcomes(story, *node, choice.rotate_right(ix))).collect()
     };
     let batch: Vec<Happening> = match verb {
         0..=6 => {
@@ -141,10 +168,10 @@ fn happen(story: &mut Story, choice: u32) {
             }
             return;
         }
-        7..=11 => pick(&claimed, choice / 16)
-            .map(|node| outcome(story, node, choice))
-            .into_iter()
-            .collect(),
+        7..=11 => {
+            let picked = pick(&claimed, choice / 16);
+            picked.map_or(Vec::new(), |node| outcomes(story, node, choice))
+        }
         12 => each(story),
         13 => story.losses(&claimed),
         14 => return story.go_on(one_of(&["+1s", "+1m", "+4m", "+1h"], choice)),
@@ -155,8 +182,9 @@ fn happen(story: &mut Story, choice: u32) {
             let signals = (0..3).map(|ix| signal(story, choice.rotate_right(7 * ix)));
             let mut all: Vec<Happening> = signals.collect();
             all.extend(due(story, choice));
+            let mut all = shuffled(all, choice);
             all.extend::<Vec<Happening>>(each(story));
-            shuffled(all, choice)
+            all
         }
         21 if choice.is_multiple_of(32) => {
             return story.go_on(one_of(&["cancel", "cancel!"], choice / 32));
@@ -194,7 +222,10 @@ fn finish(story: &mut Story) {
     loop {
         let earliest = story.timers.iter().min_by_key(|(_, due)| **due);
         let earliest = earliest.map(|(node, due)| (*node, *due));
-        let forgotten = story.waits.values().find(|wait| !story.timers.contains_key(&wait.node));
+        let is_forgotten = |wait: &&WaitRow| {
+            wait.kind == WaitKind::Signal && !story.timers.contains_key(&wait.node)
+        };
+        let forgotten = story.waits.values().find(is_forgotten);
         if let Some((node, _)) = earliest.filter(|(_, due)| *due <= story.now) {
             fire(story, node);
         } else if let Some(node) = story.queue.first().copied() {

@@ -112,8 +112,8 @@ fn a_failure_that_will_be_retried_touches_its_own_task_only() {
     let definition = text::workflow("a *1; b < a; c < b");
     let failed = |failures| {
         let happening = match text::happening("fail") {
-            TaskHappening::Failed { failure, notes, chance, .. } => {
-                TaskHappening::Failed { failure, notes, chance, failures }
+            TaskHappening::Failed { failure, notes, chance, forgets, .. } => {
+                TaskHappening::Failed { failure, notes, chance, failures, forgets }
             }
             other => other,
         };

@@ -364,7 +364,7 @@ fn a_signal_that_was_refused_leaves_the_wait_it_was_for_alone() {
     let mut story = Story::play("w ?go; v ?paid/1h < w", "");
     story.go_on(&format!("signal go & {kept} signal paid"));
     assert_eq!(story.answers, ["paid: TooMany"]);
-    assert_eq!(story.task("v").phase.due(), story.waits[&Node(1)].deadline);
+    assert_eq!(story.task("v").phase.due(), story.waits[&(Node(1), String::new())].deadline);
 }
 
 #[test]

@@ -69,18 +69,30 @@ fn data(kind: &EventKind) -> Map<String, Value> {
             "due_at": moment(*due),
             "failure": FailureRecord::new(failure),
         }),
-        EventKind::Sleeping { until } => json!({ "until": moment(*until) }),
-        EventKind::Waiting { signals, matching, until } => json!({
-            "signals": signals,
-            "matching": matching,
-            "until": until.map(moment),
-        }),
+        EventKind::Sleeping { until, keys } => {
+            let mut data = json!({ "until": moment(*until) });
+            add_keys(&mut data, keys);
+            data
+        }
+        EventKind::Waiting { signals, matching, until, keys } => {
+            let until = until.map(moment);
+            let mut data = json!({ "signals": signals, "matching": matching, "until": until });
+            add_keys(&mut data, keys);
+            data
+        }
         other => serde_json::to_value(other).unwrap_or_default(),
     };
     let Value::Object(mut data) = data else { return Map::new() };
     // The name stands beside the data.
     data.remove("event");
     data
+}
+
+/// What of a function is open, if it is one.
+fn add_keys(data: &mut Value, keys: &[String]) {
+    if !keys.is_empty() {
+        data["keys"] = json!(keys);
+    }
 }
 
 #[cfg(test)]
@@ -123,7 +135,7 @@ mod tests {
             },
         });
         assert_eq!(retrying["data"], expected);
-        let sleeping = record(EventKind::Sleeping { until: Timestamp::EPOCH });
+        let sleeping = record(EventKind::Sleeping { until: Timestamp::EPOCH, keys: Vec::new() });
         assert_eq!(sleeping["data"], json!({ "until": "1970-01-01T00:00:00Z" }));
     }
 }

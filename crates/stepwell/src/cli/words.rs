@@ -26,12 +26,21 @@ pub fn detail(event: &RunEvent) -> String {
         EventKind::Retrying { count, delay, failure, .. } => {
             format!("{}, retry {count} in {}", with_causes(failure), span(*delay))
         }
-        EventKind::Sleeping { until } => format!("for {}", span(until.since(event.at))),
-        EventKind::Waiting { signals, until, .. } => {
-            let at_most = until.map(|until| format!(", at most {}", span(until.since(event.at))));
-            format!("for {}{}", signals.join(" or "), at_most.unwrap_or_default())
+        EventKind::Sleeping { until, keys } => {
+            format!("for {}{}", span(until.since(event.at)), in_function(keys))
         }
-        EventKind::Signalled { signal, number, .. } => format!("{signal}, signal {number}"),
+        EventKind::Waiting { signals, until, keys, .. } => {
+            let at_most = until.map(|until| format!(", at most {}", span(until.since(event.at))));
+            let at_most = at_most.unwrap_or_default();
+            format!("for {}{at_most}{}", signals.join(" or "), in_function(keys))
+        }
+        EventKind::Signalled { signal, number, key, .. } => {
+            format!("{signal}, signal {number}{}", in_function(key_of(key)))
+        }
+        EventKind::Woken { key, .. } | EventKind::TimedOut { key, .. } => {
+            in_function(key_of(key)).trim_start().to_owned()
+        }
+        EventKind::Continued { round } => format!("in round {round}"),
         EventKind::RunCancelled { by, reason, forced } => {
             let how = if *forced { " by force" } else { "" };
             let why = reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -39,6 +48,15 @@ pub fn detail(event: &RunEvent) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// What of a function is meant, if it is one.
+fn in_function(keys: &[String]) -> String {
+    if keys.is_empty() { String::new() } else { format!(" ({})", keys.join(", ")) }
+}
+
+fn key_of(key: &String) -> &[String] {
+    if key.is_empty() { &[] } else { std::slice::from_ref(key) }
 }
 
 /// The words of an error and of its sources, outermost first.
@@ -66,6 +84,7 @@ pub fn tone(kind: &EventKind) -> Tone {
         EventKind::Sleeping { .. }
         | EventKind::Woken { .. }
         | EventKind::Suspended
+        | EventKind::Continued { .. }
         | EventKind::Waiting { .. } => Tone::Waiting,
         EventKind::Skipped | EventKind::Cancelled => Tone::Faint,
         _ => Tone::Plain,

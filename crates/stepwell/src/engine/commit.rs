@@ -131,7 +131,8 @@ pub(crate) fn refused_outcome(parts: &Parts, error: &StoreError) -> Outcome {
     let failure =
         Failure::new(FailureKind::Payload, "", &error.to_string()).with_retry(RetryAdvice::Never);
     // It is final whatever happened before, so the count does not matter.
-    Outcome::Failed { failure, notes: Notes::new(), chance: parts.chance(), failures: 0 }
+    let (notes, chance, forgets) = (Notes::new(), parts.chance(), Vec::new());
+    Outcome::Failed { failure, notes, chance, failures: 0, forgets }
 }
 
 /// Tells callers and the worker how commits went.

@@ -5,7 +5,7 @@
 //! for what Rust says once: `{run}` for the columns of a table, `{task.RUNNING}` for the number
 //! of a state. They are filled in before a statement is prepared.
 
-use stepwell_core::run::{AttemptState, RunStatus, TaskState};
+use stepwell_core::run::{AttemptState, MemoState, RunStatus, TaskState};
 
 /// How a block begins. The name follows, and the end of the line.
 const MARK: &[u8] = b"-- name: ";
@@ -151,10 +151,10 @@ impl Table {
     /// What a word stands for, if it is about this table.
     ///
     /// `{run}` lists its columns, `{run_names}` the same without the table's name. `{run_set}` sets
-    /// those that change from a row `c`, `{run_updates}` by parameters that follow those of the
-    /// key. `{run_values}` are parameters with a value for each column, `{run_arrays}` with a list
-    /// of values; `{run_change_names}` and `{run_change_arrays}` are the same for the columns that
-    /// change, after those of the key.
+    /// those that change from a row `c`, `{run_excluded}` from the row that was to be inserted,
+    /// `{run_updates}` by parameters that follow those of the key. `{run_values}` are parameters
+    /// with a value for each column, `{run_arrays}` with a list of values; `{run_change_names}` and
+    /// `{run_change_arrays}` are the same for the columns that change, after those of the key.
     fn word(&self, word: &str) -> Option<String> {
         let all = || self.columns.iter();
         let changed = || all().filter(|column| column.is_changed);
@@ -168,6 +168,7 @@ impl Table {
             "_change_names" => Some(list(change(), |column| column.name.to_owned())),
             "_change_arrays" => Some(arrays(change())),
             "_set" => Some(list(changed(), |column| format!("{0} = c.{0}", column.name))),
+            "_excluded" => Some(list(changed(), |c| format!("{0} = excluded.{0}", c.name))),
             _ => None,
         }
     }
@@ -228,13 +229,15 @@ fn next_word(text: &str) -> Option<(&str, &str, &str)> {
 /// behind. Their numbers are their places here.
 const WORKER_STATES: &[&str] = &["ALIVE", "GONE", "DEAD"];
 
-/// The number of a state: `task.RUNNING`, `run.ENDING`, `attempt.LOST`, `worker.GONE`.
+/// The number of a state: `task.RUNNING`, `run.ENDING`, `attempt.LOST`, `memo.GIVEN`,
+/// `worker.GONE`.
 fn state(word: &str) -> Option<String> {
     let (of, name) = word.split_once('.')?;
     let number = match of {
         "task" => TaskState::ALL.iter().find(|s| s.as_str() == name).map(|s| *s as usize),
         "run" => RunStatus::ALL.iter().find(|s| s.as_str() == name).map(|s| *s as usize),
         "attempt" => AttemptState::ALL.iter().find(|s| s.as_str() == name).map(|s| *s as usize),
+        "memo" => MemoState::ALL.iter().find(|s| s.as_str() == name).map(|s| *s as usize),
         "worker" => WORKER_STATES.iter().position(|state| *state == name),
         _ => None,
     };

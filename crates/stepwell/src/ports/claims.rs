@@ -7,7 +7,7 @@ use stepwell_core::id::{Node, RunId, RunKey, Tenant, Token, WorkerId};
 use stepwell_core::run::{Resumed, RunFailure, TaskState};
 use stepwell_core::time::Timestamp;
 
-use super::{Payload, StoreError, StoredDefinition};
+use super::{History, Payload, StoreError, StoredDefinition};
 
 /// A worker asks for work.
 #[derive(Clone, Debug)]
@@ -93,14 +93,24 @@ pub struct ClaimRef {
 pub struct InputsOf {
     /// The claim.
     pub claim: ClaimRef,
+    /// The number of the attempt.
+    pub attempt: u32,
     /// What ended its last wait, as the claim told.
     pub resumed: Option<Resumed>,
 }
 
-/// A task that has not waited.
+/// A task that is executed for the first time.
 impl From<ClaimRef> for InputsOf {
     fn from(claim: ClaimRef) -> Self {
-        Self { claim, resumed: None }
+        Self { claim, attempt: 1, resumed: None }
+    }
+}
+
+impl InputsOf {
+    /// Whether there may be something of earlier executions to read.
+    #[must_use]
+    pub const fn has_history(&self) -> bool {
+        self.attempt > 1
     }
 }
 
@@ -108,7 +118,7 @@ impl ClaimedTask {
     /// The task, to read its inputs.
     #[must_use]
     pub const fn inputs_of(&self) -> InputsOf {
-        InputsOf { claim: self.claim, resumed: self.resumed }
+        InputsOf { claim: self.claim, attempt: self.attempt, resumed: self.resumed }
     }
 }
 
@@ -123,6 +133,8 @@ pub struct TaskInputs {
     pub failure: Option<Box<RunFailure>>,
     /// What ended its last wait: a signal's payload, or that its deadline passed.
     pub resumed: Option<Payload>,
+    /// What earlier executions left, if there were any.
+    pub history: Option<Box<History>>,
 }
 
 /// What a parent left.

@@ -1,7 +1,7 @@
 //! Committing what became of attempts.
 
 use async_trait::async_trait;
-use stepwell_core::decide::{CancelAnswer, CancelRequest, Notes, TaskHappening};
+use stepwell_core::decide::{CancelAnswer, CancelRequest, Notes, Suspension, TaskHappening};
 use stepwell_core::failure::Failure;
 use stepwell_core::id::RunKey;
 use stepwell_core::run::{AttemptState, WaitFor};
@@ -37,6 +37,8 @@ pub enum Outcome {
         chance: u32,
         /// How many attempts had failed before, as the claim told.
         failures: u32,
+        /// Memos of its function that go if it is tried again: the failures that ended it.
+        forgets: Vec<String>,
     },
     /// Its own condition says that it is not executed.
     Skipped,
@@ -49,25 +51,48 @@ pub enum Outcome {
         /// What the step noted about itself.
         notes: Notes,
     },
+    /// Its function goes on when something that it waits for has ended.
+    Suspended {
+        /// What it waits for.
+        suspension: Box<Suspension>,
+        /// What the step noted about itself.
+        notes: Notes,
+    },
+    /// Its function begins another round.
+    Continued {
+        /// The number of the round.
+        round: u32,
+        /// The input of the round.
+        input: Payload,
+        /// What the step noted about itself.
+        notes: Notes,
+    },
     /// Its worker hands it back, uncharged.
     Released,
 }
 
 impl Outcome {
-    /// What happened to the task, and the output that has to be stored. An empty output is what
-    /// is read where there is none, so it is not stored.
+    /// What happened to the task, and the output that has to be stored, or the input of the next
+    /// round, which lies beside its memo. An empty output is what is read where there is none, so
+    /// it is not stored.
     pub(crate) fn split(self) -> (TaskHappening, Option<Payload>) {
         match self {
             Self::Completed { output, notes } => {
                 let output = Some(output).filter(|output| !output.codec.is_empty());
                 (TaskHappening::Completed { notes }, output)
             }
-            Self::Failed { failure, notes, chance, failures } => {
-                (TaskHappening::Failed { failure, notes, chance, failures }, None)
+            Self::Failed { failure, notes, chance, failures, forgets } => {
+                (TaskHappening::Failed { failure, notes, chance, failures, forgets }, None)
             }
             Self::Skipped => (TaskHappening::Skipped, None),
             Self::Slept => (TaskHappening::Slept, None),
             Self::Waits { wait_for, notes } => (TaskHappening::Waits { wait_for, notes }, None),
+            Self::Suspended { suspension, notes } => {
+                (TaskHappening::Suspended { suspension, notes }, None)
+            }
+            Self::Continued { round, input, notes } => {
+                (TaskHappening::Continued { round, notes }, Some(input))
+            }
             Self::Released => (TaskHappening::Released, None),
         }
     }

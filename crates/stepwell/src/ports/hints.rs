@@ -19,14 +19,17 @@ pub enum Hint {
     Ended,
     /// Claims were taken from their worker, as by a cancelled run.
     Claims,
+    /// A signal came for a function that is running.
+    Received,
 }
 
 impl Hint {
     /// All of them, for whoever knows only that there is something to see.
-    pub const ALL: [Self; N_HINTS] = [Self::Ready, Self::Timers, Self::Ended, Self::Claims];
+    pub const ALL: [Self; N_HINTS] =
+        [Self::Ready, Self::Timers, Self::Ended, Self::Claims, Self::Received];
 }
 
-const N_HINTS: usize = 4;
+const N_HINTS: usize = 5;
 
 /// Some hints, each once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +41,8 @@ impl HintSet {
     pub(crate) const ALL: Self = Self((1 << N_HINTS) - 1);
 
     /// What a written decision earns besides [`Hint::Ready`], which only the queues can tell:
-    /// those who wait for timers, for the end of the run, and workers whose claims were taken.
+    /// those who wait for timers, for the end of the run, and workers whose claims were taken or
+    /// whose functions get signals.
     pub(crate) fn earned_by(changes: &Changes) -> Self {
         // A claim that its own worker ended is no news to it.
         let is_taken = |attempt: &AttemptRow| {
@@ -48,6 +52,8 @@ impl HintSet {
         earned.add_if(Hint::Timers, !changes.timers.is_empty());
         earned.add_if(Hint::Ended, changes.run_ended);
         earned.add_if(Hint::Claims, changes.attempts.iter().any(is_taken));
+        let tells = changes.extras.as_ref().is_some_and(|extras| extras.tells_listeners);
+        earned.add_if(Hint::Received, tells);
         earned
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use stepwell_core::id::{Node, Queue, RunKey, Tenant, WorkerId};
 use stepwell_core::queue::OrderKey;
-use stepwell_core::run::{RunLog, SignalRow, TaskRow, WaitRow};
+use stepwell_core::run::{MemoRow, RunLog, SignalRow, TaskRow, WaitRow};
 use stepwell_core::time::Timestamp;
 
 use super::{ClaimRef, StoreError};
@@ -37,6 +37,8 @@ pub struct StoreDump {
     pub waits: BTreeMap<RunKey, Vec<WaitRow>>,
     /// Signals, in the order of their numbers.
     pub signals: BTreeMap<RunKey, Vec<SignalRow>>,
+    /// What functions have done, in the order of tasks and keys.
+    pub memos: BTreeMap<RunKey, Vec<MemoRow>>,
     /// Claims of workers, by worker.
     pub claims: BTreeMap<WorkerId, Vec<ClaimRef>>,
     /// Tasks that are ready or running, by tenant.

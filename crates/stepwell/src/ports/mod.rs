@@ -14,6 +14,7 @@ mod hints;
 mod ids;
 mod inspection;
 mod leadership;
+mod memos;
 mod non_finite;
 mod payload;
 mod runs;
@@ -41,6 +42,9 @@ pub use hints::{Hint, HintSender, Hints};
 pub use ids::Ids;
 pub use inspection::{Inspection, StoreDump, TaskPlace};
 pub use leadership::{Lead, Leadership};
+pub use memos::{
+    Heard, History, ListenAnswer, ListenRequest, MemoAnswer, MemoRequest, Memos, StoredMemo,
+};
 pub use payload::{Payload, SignalTag};
 pub use runs::{RunFilter, RunPage, RunView, Runs};
 pub use signals::{SignalRequest, SignalTarget, Signals, StoredSignal, WaitingRuns};
@@ -61,6 +65,7 @@ pub trait Store:
     + Claims
     + Commits
     + Signals
+    + Memos
     + Timers
     + Workers
     + Leadership

@@ -22,9 +22,10 @@ use tokio::runtime::Handle;
 use super::activity::Activity;
 use crate::ports::{
     ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitItem, Commits, Committed, Definitions,
-    DynStore, FiredTimers, HeartbeatAnswer, Hints, InputsOf, Inspection, Lead, Leadership, Payload,
-    ReapRequest, Reaped, RunFilter, RunPage, RunView, Runs, SignalRequest, Signals, StartRequest,
-    Started, Starts, Store, StoreDump, StoreError, StoredDefinition, StoredSignal, TaskInputs,
+    DynStore, FiredTimers, HeartbeatAnswer, Hints, InputsOf, Inspection, Lead, Leadership,
+    ListenAnswer, ListenRequest, MemoAnswer, MemoRequest, Memos, Payload, ReapRequest, Reaped,
+    RunFilter, RunPage, RunView, Runs, SignalRequest, Signals, StartRequest, Started, Starts,
+    Store, StoreDump, StoreError, StoredDefinition, StoredMemo, StoredSignal, TaskInputs,
     TenantSettings, TenantView, Tenants, Timers, WaitingRuns, WorkerRegistration, Workers,
 };
 
@@ -242,6 +243,21 @@ impl Runs for AwaitedStore {
         rows_max: usize,
     ) -> Answer<RunPage> {
         self.read("list", self.store.list(filter, before, rows_max))
+    }
+}
+
+#[async_trait]
+impl Memos for AwaitedStore {
+    async fn store_memos(&self, requests: Vec<MemoRequest>) -> Answer<Vec<MemoAnswer>> {
+        self.change("store_memos", self.store.store_memos(requests))
+    }
+
+    async fn listen(&self, requests: Vec<ListenRequest>) -> Answer<Vec<ListenAnswer>> {
+        self.change("listen", self.store.listen(requests))
+    }
+
+    async fn memos(&self, run: RunKey) -> Answer<Vec<StoredMemo>> {
+        self.read("memos", self.store.memos(run))
     }
 }
 

@@ -146,7 +146,8 @@ impl Worker {
 
     fn failed(&self, context: &TaskContext, failure: Failure, notes: Notes) -> AttemptEnd {
         let (chance, failures) = (self.parts.chance(), context.failures);
-        AttemptEnd::With(Outcome::Failed { failure, notes, chance, failures })
+        let forgets = Vec::new();
+        AttemptEnd::With(Outcome::Failed { failure, notes, chance, failures, forgets })
     }
 }
 

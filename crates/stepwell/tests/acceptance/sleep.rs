@@ -48,9 +48,9 @@ fn the_log_says_until_when_and_into_what() {
     let events = run.events().unwrap();
     let of_nap: Vec<_> =
         events.iter().filter(|event| event.step.as_deref() == Some("nap")).collect();
-    assert_eq!(of_nap[0].kind, EventKind::Sleeping { until: start.after(DAY) });
+    assert_eq!(of_nap[0].kind, EventKind::Sleeping { until: start.after(DAY), keys: Vec::new() });
     assert_eq!(of_nap[0].at, start);
-    assert_eq!(of_nap[1].kind, EventKind::Woken { into: TaskState::Completed });
+    assert_eq!(of_nap[1].kind, EventKind::Woken { into: TaskState::Completed, key: String::new() });
     assert_eq!(of_nap[1].at, start.after(DAY));
 }
 

@@ -254,8 +254,8 @@ pub(crate) fn log<O: 'static>(run: &Run<O>) -> Vec<String> {
             EventKind::Retrying { count, delay, due, failure } => {
                 format!(" {count} in {delay:?} at {}: {}", secs(*due), failure.message)
             }
-            EventKind::Sleeping { until } => format!(" until {}", secs(*until)),
-            EventKind::Woken { into } => format!(" into {into}"),
+            EventKind::Sleeping { until, .. } => format!(" until {}", secs(*until)),
+            EventKind::Woken { into, .. } => format!(" into {into}"),
             _ => String::new(),
         };
         format!("{number} {at}{step}{attempt} {}{more}", event.kind.name())

@@ -243,7 +243,7 @@ fn the_log_tells_what_was_awaited_and_what_came() {
             if signals == &["approved"] && *u == until)
     };
     let is_signalled = |kind: &&EventKind| {
-        matches!(kind, EventKind::Signalled { signal, number: 1, into: TaskState::Completed }
+        matches!(kind, EventKind::Signalled { signal, number: 1, into: TaskState::Completed, .. }
             if signal == "approved")
     };
     assert!(kinds.iter().any(is_waiting), "{:?}", log(&run));

@@ -19,10 +19,10 @@ from (select n, case when n % 20 = 0 then 0 else 2 end as s from generate_series
 insert into input (run, codec, bytes) select key, 'json', '{}' from run;
 -- One task in a thousand runs, one in a hundred is queued, the others are done.
 insert into task (run, node, state, n_unmet, n_skipped, attempt, failures, losses, queued_logged,
-    queued_at, started_at, worker, token)
+    queued_at, started_at, worker, token, next_memo)
 select lpad(to_hex(n), 32, '0')::uuid, 0, s, 0, 0, 1, 0, 0, true,
     case when s < 5 then n end, case s when 2 then n end, case s when 2 then n % 10 + 1 end,
-    case s when 2 then lpad(to_hex(n), 32, '0')::uuid end
+    case s when 2 then lpad(to_hex(n), 32, '0')::uuid end, 0
 from (select n, case when n % 1000 = 0 then 2 when n % 100 = 0 then 1 else 5 end as s
     from generate_series(0, 99999) n) t;
 insert into claim (token, worker, runs, nodes, n_open)
@@ -32,9 +32,11 @@ insert into attempt (run, node, attempt, state, worker, token, queued_at, starte
     first_event, with_queued)
 select run, node, 1, 0, 1, run, 0, 0, 0, 2, true from task;
 insert into event (run, number, at, attempt, kind) select run, 9, 0, 0, '{}' from task;
-insert into wait (run, node, number, tenant_no, definition, signals, matching, n_signals_before,
-    opened_at)
-select key, 0, 2, tenant_no, definition, array['paid'], '{}', 0, 0 from run;
+insert into wait (run, node, key, number, place, kind, tenant_no, definition, signals, matching,
+    n_signals_before, opened_at)
+select key, 0, '', 2, 0, 0, tenant_no, definition, array['paid'], '{}', 0, 0 from run;
+insert into memo (run, node, key, number, state, tries, began_at, at, codec, bytes)
+select key, 0, 'step', 1, 1, 1, 0, 0, 'json', '{}' from run;
 -- Half of the signals nobody got.
 insert into signal (run, number, name, key, attributes, digest, sent_at, consumed_by, codec, bytes)
 select key, 1, 'paid', 'key', '{}', decode(repeat('00', 32), 'hex'), 0,

@@ -28,6 +28,7 @@ pub(super) fn outcome(held: Held, end: End) -> Outcome {
         notes: BTreeMap::new(),
         chance: 1 << 31,
         failures: held.failures,
+        forgets: Vec::new(),
     };
     let waits = |what: u8| Outcome::Waits { wait_for: awaited(what), notes: notes.clone() };
     let is_handler = held.of.claim.node == Node::ON_FAILURE;

@@ -74,7 +74,9 @@ pub(super) fn spent_claim(notes: &Notes, dump: &StoreDump) -> Option<(ClaimRef, 
         WaitFor { signals: vec!["late".into()], matching: Attributes::new(), timeout: None };
     let outcome = match (notes.n_changes / CHANGES_PER_REPLAY) % 6 {
         0 | 1 => Outcome::Completed { output: stale(), notes: none() },
-        2 => Outcome::Failed { failure, notes: none(), chance: 0, failures: 0 },
+        2 => {
+            Outcome::Failed { failure, notes: none(), chance: 0, failures: 0, forgets: Vec::new() }
+        }
         3 => Outcome::Released,
         4 => Outcome::Waits { wait_for, notes: none() },
         _ => Outcome::Skipped,

@@ -10,9 +10,10 @@ use stepwell::core::id::{Epoch, RunKey, WorkerId};
 use stepwell::core::run::WaitRow;
 use stepwell::ports::{
     ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitItem, Commits, Committed, FiredTimers,
-    HandedOver, HeartbeatAnswer, Hints, InputsOf, Lead, Leadership, Outcome, ReapRequest, Reaped,
-    SignalRequest, Signals, StartRequest, Started, Starts, Store, StoreError, StoredSignal,
-    TaskInputs, Timers, WaitingRuns, WorkerRegistration, Workers,
+    HandedOver, HeartbeatAnswer, Hints, InputsOf, Lead, Leadership, ListenAnswer, ListenRequest,
+    MemoAnswer, MemoRequest, Memos, Outcome, ReapRequest, Reaped, SignalRequest, Signals,
+    StartRequest, Started, Starts, Store, StoreError, StoredMemo, StoredSignal, TaskInputs, Timers,
+    WaitingRuns, WorkerRegistration, Workers,
 };
 use tokio::sync::Semaphore;
 
@@ -170,6 +171,23 @@ impl Link {
     pub(super) fn changed<T>(&self, answer: T) -> T {
         self.watch.changed();
         answer
+    }
+}
+
+#[async_trait]
+impl Memos for Link {
+    async fn store_memos(&self, requests: Vec<MemoRequest>) -> Answer<Vec<MemoAnswer>> {
+        let answers = self.reach("store memos")?.store_memos(requests).await?;
+        self.reply("store memos", self.changed(answers))
+    }
+
+    async fn listen(&self, requests: Vec<ListenRequest>) -> Answer<Vec<ListenAnswer>> {
+        let answers = self.reach("listen")?.listen(requests).await?;
+        self.reply("listen", self.changed(answers))
+    }
+
+    async fn memos(&self, run: RunKey) -> Answer<Vec<StoredMemo>> {
+        self.reach("memos")?.memos(run).await
     }
 }
 

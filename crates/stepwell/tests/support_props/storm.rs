@@ -273,6 +273,7 @@ impl<'a> Storm<'a> {
             notes: BTreeMap::new(),
             chance: 0,
             failures: task.failures,
+            forgets: Vec::new(),
         };
         let wait_for = plan.awaits.clone();
         match plan.fate(task.attempt) {

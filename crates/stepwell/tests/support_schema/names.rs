@@ -6,6 +6,8 @@ pub(super) const NAMES: &[Table] = &[
     numbered("run_status", STATE),
     numbered("task_state", STATE),
     numbered("attempt_state", ATTEMPT_STATE),
+    numbered("memo_state", STATE),
+    numbered("wait_kind", STATE),
     numbered("worker_state", STATE),
     Table {
         name: "run_timer",

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stepwell_core::id::Node;
 use stepwell_core::run::{
-    AttemptRow, AttemptState, EventKind, Phase, RunStatus, TaskRow, TaskState, fold, read_log,
+    AttemptRow, AttemptState, EventKind, EventRow, MemoRow, Phase, RunStatus, TaskRow, TaskState,
+    fold, read_log,
 };
 
 use super::{CRASH_LIMIT, Story, check_inbox};
@@ -16,6 +17,8 @@ pub(super) struct Before {
     ended: BTreeMap<Node, TaskRow>,
     next_event: u64,
     n_events: usize,
+    n_memos: usize,
+    waits: BTreeSet<(Node, String)>,
 }
 
 impl Before {
@@ -27,14 +30,31 @@ impl Before {
             ended: ended.map(|(node, task)| (*node, task.clone())).collect(),
             next_event: story.run.next_event,
             n_events: story.events.len(),
+            n_memos: story.all_memos.len(),
+            waits: story.waits.keys().cloned().collect(),
         }
     }
 
-    /// What ended waits just now was for them, in time and in turn. If others were cancelled in the
-    /// same batch, what they would have got cannot be told any more.
+    /// What ended waits just now was for them, in time and in turn. If others were cancelled or
+    /// given up in the same batch, what they would have got cannot be told any more.
     pub(super) fn looked_rightly(&self, story: &Story) {
         let events = &story.events[self.n_events..];
         if events.iter().any(|event| event.kind == EventKind::Cancelled) {
+            return;
+        }
+        let memos = &story.all_memos[self.n_memos..];
+        let has_ended = |(node, key): &&(Node, String)| {
+            let is_memo = |memo: &MemoRow| memo.node == *node && memo.key == *key;
+            let is_resumed = |event: &EventRow| match &event.kind {
+                EventKind::Signalled { key: of, .. } | EventKind::TimedOut { key: of, .. } => {
+                    event.node == Some(*node) && of == key
+                }
+                _ => false,
+            };
+            memos.iter().any(is_memo) || events.iter().any(is_resumed)
+        };
+        let mut gone = self.waits.iter().filter(|wait| !story.waits.contains_key(*wait));
+        if !gone.all(|wait| has_ended(&wait)) {
             return;
         }
         for event in events {
@@ -158,7 +178,13 @@ fn charges(story: &Story, task: &TaskRow) {
     let attempts: Vec<&AttemptRow> = story.attempts.iter().filter(|a| a.node == node).collect();
     let is_failed =
         |a: &&&AttemptRow| matches!(a.state, AttemptState::Failed | AttemptState::TimedOut);
-    let n_failed = u32::try_from(attempts.iter().filter(is_failed).count()).expect("few attempts");
+    // A function that begins another round is forgiven what went before.
+    let continued = story.events.iter().rfind(|event| {
+        event.node == Some(node) && matches!(event.kind, EventKind::Continued { .. })
+    });
+    let since = continued.map_or(0, |event| event.attempt);
+    let is_charged = |a: &&&AttemptRow| is_failed(a) && a.attempt > since;
+    let n_failed = u32::try_from(attempts.iter().filter(is_charged).count()).expect("few attempts");
     // S9
     assert_eq!(task.failures, n_failed, "S9: failures of {node:?}");
     assert!(n_failed <= 1 + story.definition.retry(node).retries_max);
@@ -183,6 +209,9 @@ fn lines(story: &Story) {
     }
     let deadline = story.run.deadline.filter(|_| story.run.status == RunStatus::Running);
     timers.extend(deadline.map(|due| (Node::DEADLINE, due)));
+    // Set by what gives up a wait, and gone when it fired.
+    let look_again = story.timers.get(&Node::LOOK_AGAIN).filter(|_| !story.has_ended());
+    timers.extend(look_again.map(|due| (Node::LOOK_AGAIN, *due)));
     let queued: BTreeSet<Node> = story.queue.iter().copied().collect();
     // R15
     assert_eq!(queued.len(), story.queue.len(), "R15: a task is queued twice");

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use stepwell_core::id::Node;
 use stepwell_core::limits::UNCONSUMED_SIGNALS_MAX;
 use stepwell_core::run::{
-    EventKind, EventRow, Resumed, RunStatus, SignalRow, TaskState, WaitRow, read_log,
+    EventKind, EventRow, MemoOutcome, MemoRow, Phase, Resumed, RunStatus, SignalRow, TaskRow,
+    TaskState, WaitKind, WaitRow, read_log,
 };
 
 use super::Story;
@@ -20,26 +21,51 @@ pub(super) fn invariants(story: &Story) {
 }
 
 /// A wait stands for each task that is WAITING, as its last event says. Its timer is that of its
-/// deadline, or due.
+/// deadline, or due. Waits of functions stand as long as their task is open.
 fn waits(story: &Story) {
-    let waiting = story.tasks.values().filter(|task| task.state() == TaskState::Waiting);
-    let waiting: BTreeSet<Node> = waiting.map(|task| task.node).collect();
-    let standing: BTreeSet<Node> = story.waits.keys().copied().collect();
-    assert_eq!(standing, waiting, "a wait stands for each task that is WAITING");
-    assert!(waiting.is_empty() || story.run.status == RunStatus::Running, "only runs at work wait");
-    for (node, wait) in &story.waits {
-        let opened = story.events.iter().rev().find(|event| event.node == Some(*node));
-        let opened = opened.expect("the log tells of the wait");
-        assert_eq!((opened.number, opened.at), (wait.number, wait.opened_at));
-        let EventKind::Waiting { signals, matching, until } = &opened.kind else {
-            panic!("{node:?} waits after {:?}", opened.kind);
-        };
-        assert_eq!((signals, matching), (&wait.signals, &wait.matching));
-        assert_eq!(*until, wait.deadline);
-        let due = story.tasks[node].phase.due();
-        let is_due = due.is_some_and(|due| due <= story.now);
-        assert!(due == wait.deadline || is_due, "{node:?} waits until {due:?}");
+    for (node, task) in &story.tasks {
+        let of_task = || story.waits.values().filter(|wait| wait.node == *node);
+        let is_waiting = task.state() == TaskState::Waiting;
+        let is_at_work = !is_waiting || story.run.status == RunStatus::Running;
+        assert!(is_at_work, "only runs at work wait");
+        let as_a_whole = of_task().filter(|wait| wait.key.is_empty()).count();
+        assert!(as_a_whole <= usize::from(is_waiting), "{node:?} waits as a whole");
+        let listens = of_task().any(|wait| wait.kind == WaitKind::Signal);
+        assert!(!is_waiting || listens, "{node:?} is WAITING for nothing");
+        let is_open = !task.state().is_terminal();
+        let may_have = is_waiting || (task.may_have_waits() && is_open);
+        assert!(may_have || of_task().next().is_none(), "{node:?} has waits left");
+        if matches!(task.phase, Phase::Waiting { .. } | Phase::Sleeping { .. }) {
+            timer(story, task, &of_task().collect::<Vec<_>>());
+        }
     }
+}
+
+/// A task that waits or sleeps has said so last, and its timer is that of the first deadline of its
+/// waits, or due.
+fn timer(story: &Story, task: &TaskRow, waits: &[&WaitRow]) {
+    let node = task.node;
+    if waits.is_empty() {
+        return;
+    }
+    let opened = story.events.iter().rev().find(|event| event.node == Some(node));
+    let opened = opened.expect("the log tells of the wait");
+    let earliest = waits.iter().filter_map(|wait| wait.deadline).min();
+    let until = match &opened.kind {
+        EventKind::Waiting { signals, matching, until, keys } => {
+            if let [wait] = waits {
+                assert_eq!((signals, matching), (&wait.signals, &wait.matching));
+                assert_eq!(keys.is_empty(), wait.key.is_empty(), "keys of functions are told");
+            }
+            *until
+        }
+        EventKind::Sleeping { until, .. } => Some(*until),
+        other => panic!("{node:?} waits after {other:?}"),
+    };
+    assert_eq!(until, earliest);
+    let due = task.phase.due();
+    let is_due = due.is_some_and(|due| due <= story.now);
+    assert!(due == earliest || is_due, "{node:?} waits until {due:?}");
 }
 
 /// The run counts its signals, and their numbers and keys tell them apart.
@@ -60,7 +86,16 @@ fn signals(story: &Story) {
     logged.sort_unstable();
     let consumed = story.signals.values().filter(|signal| signal.consumed_by.is_some());
     let consumed: Vec<_> = consumed.map(|signal| (signal.number, signal.consumed_by)).collect();
-    assert_eq!(logged, consumed, "a signal is given once, and that is logged");
+    // What a running function hears of is no event: its memo tells.
+    let heard = |(number, node): &(u64, Option<Node>)| {
+        let is_it = |memo: &&MemoRow| {
+            memo.outcome == MemoOutcome::Ended(Resumed::Signal(*number)) && Some(memo.node) == *node
+        };
+        story.all_memos.iter().any(|memo| is_it(&memo))
+    };
+    let unlogged = consumed.iter().filter(|given| !logged.contains(given));
+    assert!(unlogged.clone().all(heard), "a signal is given once, and that is logged");
+    assert!(logged.iter().all(|given| consumed.contains(given)), "what is logged was given");
 }
 
 /// What ended a task's last wait stays with it until it waits again or has an output.
@@ -69,9 +104,12 @@ fn resumed(story: &Story) {
     for event in read_log(&story.log()) {
         let Some(node) = event.node else { continue };
         match event.kind {
-            EventKind::Waiting { .. } | EventKind::Completed { .. } => drop(last.remove(&node)),
-            EventKind::TimedOut { .. } => drop(last.insert(node, Resumed::TimedOut)),
-            EventKind::Signalled { number, .. } => {
+            EventKind::Waiting { keys, .. } if keys.is_empty() => drop(last.remove(&node)),
+            EventKind::Completed { .. } | EventKind::Continued { .. } => drop(last.remove(&node)),
+            EventKind::TimedOut { key, .. } if key.is_empty() => {
+                last.insert(node, Resumed::TimedOut);
+            }
+            EventKind::Signalled { number, key, .. } if key.is_empty() => {
                 last.insert(node, Resumed::Signal(number));
             }
             _ => {}
@@ -84,9 +122,13 @@ fn resumed(story: &Story) {
 
 /// Whoever would get a signal if all waits looked now, the oldest first, has its timer due.
 fn nothing_is_stranded(story: &Story) {
+    let is_looked_at_again = story.timers.contains_key(&Node::LOOK_AGAIN);
     for (wait, signal) in shares(story) {
-        let due = story.tasks[&wait.node].phase.due();
-        let will_look = due.is_some_and(|due| due <= story.now);
+        let task = &story.tasks[&wait.node];
+        let is_due = task.phase.due().is_some_and(|due| due <= story.now);
+        // A function that runs, or will, looks by itself.
+        let is_active = matches!(task.state(), TaskState::Running | TaskState::Queued);
+        let will_look = is_due || is_active || is_looked_at_again;
         assert!(will_look, "{:?} waits and signal {} lies there", wait.node, signal.number);
     }
 }
@@ -94,7 +136,7 @@ fn nothing_is_stranded(story: &Story) {
 /// What each open wait would get if all looked now, the oldest first.
 fn shares(story: &Story) -> Vec<(&WaitRow, &SignalRow)> {
     let mut waits: Vec<&WaitRow> = story.waits.values().collect();
-    waits.sort_by_key(|wait| wait.number);
+    waits.sort_by_key(|wait| wait.age());
     let mut left: Vec<&SignalRow> = unconsumed(story).collect();
     let mut shares = Vec::new();
     for wait in waits {
@@ -119,41 +161,32 @@ fn is_for(wait: &WaitRow, signal: &SignalRow) -> bool {
 
 /// Checks what a wait that ended just now was given, in the light of what is left.
 pub(super) fn resumed_rightly(story: &Story, event: &EventRow) {
-    let opened = |node| story.all_waits.values().rfind(|wait: &&WaitRow| wait.node == node);
-    let wait = event.node.and_then(opened);
-    // What older waits will get when they look is not for this one.
-    let older = |wait: &WaitRow| {
-        let shares = shares(story).into_iter();
-        let older = shares.filter(|(other, _)| other.number < wait.number);
-        older.map(|(other, signal)| (other.node, signal.number)).collect::<BTreeMap<_, _>>()
+    let (EventKind::TimedOut { key, .. } | EventKind::Signalled { key, .. }) = &event.kind else {
+        return;
     };
-    match (&event.kind, wait) {
-        (EventKind::TimedOut { .. }, Some(wait)) => {
-            assert!(
-                wait.deadline.is_some_and(|deadline| deadline <= event.at),
-                "an early time-out"
-            );
-            let older = older(wait);
-            let is_left = |signal: &&SignalRow| !older.values().any(|n| *n == signal.number);
-            let missed = unconsumed(story).filter(is_left).find(|signal| is_for(wait, signal));
-            assert_eq!(missed, None, "{:?} timed out over a signal", wait.node);
+    let is_it = |wait: &&WaitRow| Some(wait.node) == event.node && wait.key == *key;
+    // One that opened and ended in the same batch was never written.
+    let Some(wait) = story.all_waits.iter().rfind(is_it) else { return };
+    // What older waits will get when they look is not for this one.
+    let shares = shares(story).into_iter().filter(|(other, _)| other.age() < wait.age());
+    let older: Vec<(&WaitRow, u64)> =
+        shares.map(|(other, signal)| (other, signal.number)).collect();
+    let is_left = |signal: &&SignalRow| !older.iter().any(|(_, n)| *n == signal.number);
+    if let EventKind::Signalled { number, .. } = &event.kind {
+        let signal = &story.signals[number];
+        assert!(is_for(wait, signal), "{:?} got a signal that is not for it", wait.node);
+        let mut earlier = unconsumed(story).filter(|other| other.number < *number).filter(is_left);
+        let overtaken = earlier.find(|other| is_for(wait, other));
+        assert_eq!(overtaken, None, "signal {number} overtook another");
+        let is_older = |other: &&WaitRow| other.age() < wait.age() && is_for(other, signal);
+        for other in story.waits.values().filter(is_older) {
+            let share = older.iter().find(|(of, _)| of.age() == other.age());
+            let is_better_off = share.is_some_and(|(_, share)| share < number);
+            assert!(is_better_off, "{:?} waits for longer than {:?}", other.node, wait.node);
         }
-        (EventKind::Signalled { number, .. }, Some(wait)) => {
-            let signal = &story.signals[number];
-            assert!(is_for(wait, signal), "{:?} got a signal that is not for it", wait.node);
-            let older = older(wait);
-            let is_left = |other: &&SignalRow| {
-                other.number < *number && !older.values().any(|n| *n == other.number)
-            };
-            let overtaken = unconsumed(story).filter(is_left).find(|other| is_for(wait, other));
-            assert_eq!(overtaken, None, "signal {number} overtook another");
-            let is_older = |other: &&WaitRow| other.number < wait.number && is_for(other, signal);
-            for other in story.waits.values().filter(is_older) {
-                let share = older.get(&other.node);
-                let is_better_off = share.is_some_and(|share| share < number);
-                assert!(is_better_off, "{:?} waits for longer than {:?}", other.node, wait.node);
-            }
-        }
-        _ => {}
+        return;
     }
+    assert!(wait.deadline.is_some_and(|deadline| deadline <= event.at), "an early time-out");
+    let missed = unconsumed(story).filter(is_left).find(|signal| is_for(wait, signal));
+    assert_eq!(missed, None, "{:?} timed out over a signal", wait.node);
 }

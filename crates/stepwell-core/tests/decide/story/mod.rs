@@ -22,7 +22,8 @@ use stepwell_core::decide::{
 use stepwell_core::id::{DefinitionId, Node, RunId, RunKey, Tenant, Token, WorkerId};
 use stepwell_core::lease::losses_after;
 use stepwell_core::run::{
-    AttemptRow, EventRow, Phase, RunImage, RunLog, RunRow, RunStatus, SignalRow, TaskRow, WaitRow,
+    AttemptRow, EventRow, MemoRow, Phase, RunImage, RunLog, RunRow, RunStatus, SignalRow, TaskRow,
+    WaitRow,
 };
 use stepwell_core::time::Timestamp;
 use stepwell_core::workflow::Definition;
@@ -41,10 +42,15 @@ pub(crate) struct Story {
     pub(crate) claims: BTreeMap<Node, Token>,
     pub(crate) attempts: Vec<AttemptRow>,
     pub(crate) events: Vec<EventRow>,
-    pub(crate) waits: BTreeMap<Node, WaitRow>,
+    /// Open waits, by task and key.
+    pub(crate) waits: BTreeMap<(Node, String), WaitRow>,
+    /// What functions have done, by task and key.
+    pub(crate) memos: BTreeMap<(Node, String), MemoRow>,
     pub(crate) signals: BTreeMap<u64, SignalRow>,
-    /// Every wait that ever stood, by the number of the event that opened it.
-    pub(crate) all_waits: BTreeMap<u64, WaitRow>,
+    /// Every wait that ever stood, in the order in which they opened.
+    pub(crate) all_waits: Vec<WaitRow>,
+    /// Every memo that was ever stored by a decision.
+    pub(crate) all_memos: Vec<MemoRow>,
     /// Tasks that were skipped by their own condition, not by the rule.
     pub(crate) conditions: BTreeSet<Node>,
     /// Answers to those who came too late, to requests to cancel, and to signals that were not
@@ -85,8 +91,10 @@ impl Story {
             attempts: Vec::new(),
             events: Vec::new(),
             waits: BTreeMap::new(),
+            memos: BTreeMap::new(),
             signals: BTreeMap::new(),
-            all_waits: BTreeMap::new(),
+            all_waits: Vec::new(),
+            all_memos: Vec::new(),
             conditions: BTreeSet::new(),
             answers: Vec::new(),
             n_claims: 0,
@@ -193,6 +201,11 @@ impl Story {
             phase => is_timer && phase.due().is_some(),
         });
         let verdict = decide(image, Happening::Task(node, happening));
+        if let Verdict::Listening(heard) = verdict {
+            assert!(current, "S6: only what is current changes a task");
+            self.answers.extend(print::heard(self, node, heard));
+            return;
+        }
         let expected = if current { Verdict::Applied } else { Verdict::NotCurrent };
         assert_eq!(verdict, expected, "S6: only what is current changes a task");
         if current && is_condition {
@@ -220,9 +233,13 @@ impl Story {
     /// A failure with the count that its task was claimed with.
     fn counted(&self, happening: Happening) -> Happening {
         match happening {
-            Happening::Task(node, TaskHappening::Failed { failure, notes, chance, .. }) => {
+            Happening::Task(
+                node,
+                TaskHappening::Failed { failure, notes, chance, forgets, .. },
+            ) => {
                 let failures = self.tasks.get(&node).map_or(0, |task| task.failures);
-                Happening::Task(node, TaskHappening::Failed { failure, notes, chance, failures })
+                let failed = TaskHappening::Failed { failure, notes, chance, failures, forgets };
+                Happening::Task(node, failed)
             }
             other => other,
         }

@@ -1,16 +1,23 @@
 //! A story's outcome and log as text.
 
-use stepwell_core::decide::{CancelAnswer, RunHappening, SignalAnswer, Verdict};
+use stepwell_core::decide::{CancelAnswer, HeardWait, RunHappening, SignalAnswer, Verdict};
 use stepwell_core::id::Node;
-use stepwell_core::run::{Attributes, Event, EventKind, Resumed, SignalRow, TaskRow, read_log};
+use stepwell_core::run::{
+    Attributes, Event, EventKind, MemoOutcome, MemoRow, Resumed, RunTimer, SignalRow, TaskRow,
+    read_log,
+};
 use stepwell_core::time::Timestamp;
 
 use super::Story;
 use super::text::print_span;
 
-/// A task's name, or `deadline` for that of the run.
+/// A task's name, or what the timer of the run is for.
 pub(super) fn name(story: &Story, node: Node) -> &str {
-    if node == Node::DEADLINE { "deadline" } else { story.definition.name(node) }
+    match node {
+        Node::DEADLINE => "deadline",
+        Node::LOOK_AGAIN => "look",
+        node => story.definition.name(node),
+    }
 }
 
 /// What happens to a run, as its answer begins.
@@ -19,7 +26,8 @@ pub(super) fn title(happening: &RunHappening) -> String {
         RunHappening::Cancelled(request) if request.force => "cancel!".into(),
         RunHappening::Cancelled(_) => "cancel".into(),
         RunHappening::Signalled(signal) => signal.name.clone(),
-        RunHappening::TimerFired(_) => "deadline".into(),
+        RunHappening::TimerFired(RunTimer::Deadline) => "deadline".into(),
+        RunHappening::TimerFired(RunTimer::LookAgain) => "look".into(),
     }
 }
 
@@ -34,12 +42,12 @@ pub(super) fn answer(title: &str, verdict: Verdict) -> Option<String> {
         Verdict::Cancel(CancelAnswer::Cancelled) => Some(format!("{title}: Cancelled")),
         Verdict::Cancel(answer) => Some(format!("{title}: {answer:?}")),
         Verdict::NotCurrent => Some(format!("{title}: refused")),
-        Verdict::WrongGuess => panic!("a run is not guessed at"),
+        Verdict::WrongGuess | Verdict::Listening(_) => panic!("a run is not guessed at"),
     }
 }
 
-/// The run with its tasks, then queue, timers, what ended waits, signals, failure and answers if
-/// there are any.
+/// The run with its tasks, then queue, timers, what ended waits, signals, memos, failure and
+/// answers if there are any.
 pub(super) fn outcome(story: &Story) -> String {
     let name = |node: &Node| name(story, *node).to_string();
     let tasks = story.tasks.values();
@@ -52,12 +60,14 @@ pub(super) fn outcome(story: &Story) -> String {
     });
     let resumed = story.tasks.values().filter_map(|task| resumed(story, task));
     let signals = story.signals.values().map(|signal| received(story, signal));
+    let memos = story.memos.values().map(|memo| self::memo(story, memo));
     let lines = [
         line(story.run.status.as_str(), tasks),
         line("queue", story.queue.iter().map(name)),
         line("timers", timers),
         line("resumed", resumed),
         line("signals", signals),
+        line("memos", memos),
         line("failure", failure),
         line("answers", story.answers.iter().cloned()),
     ];
@@ -79,6 +89,17 @@ fn received(story: &Story, signal: &SignalRow) -> String {
         Some(node) => format!("{signal}#{number} to {}", name(story, *node)),
         None => format!("{signal}#{number} kept"),
     }
+}
+
+/// A memo with its number and what is known of it.
+fn memo(story: &Story, memo: &MemoRow) -> String {
+    let MemoRow { node, key, number, outcome, .. } = memo;
+    let outcome = match outcome {
+        MemoOutcome::Ended(Resumed::Signal(number)) => format!("signal {number}"),
+        MemoOutcome::Round(round) => format!("round {round}"),
+        other => other.state().to_string(),
+    };
+    format!("{}/{key}@{number} {outcome}", name(story, *node))
 }
 
 fn line(title: &str, parts: impl IntoIterator<Item = String>) -> String {
@@ -112,13 +133,18 @@ fn entry(story: &Story, event: &Event) -> String {
             let (delay, due) = (print_span(*delay), clock(*due));
             format!(" {count} in {delay} at {due} {}", failure.message)
         }
-        EventKind::Sleeping { until } => format!(" until {}", clock(*until)),
-        EventKind::Woken { into } | EventKind::TimedOut { into } => format!(" {into}"),
-        EventKind::Waiting { signals, matching, until } => {
-            let until = until.map_or(String::new(), |until| format!(" until {}", clock(until)));
-            format!(" {}{}{until}", signals.join("|"), listed(matching))
+        EventKind::Sleeping { until, keys } => format!(" until {}{}", clock(*until), of(keys)),
+        EventKind::Woken { into, key } | EventKind::TimedOut { into, key } => {
+            format!(" {into}{}", of_one(key))
         }
-        EventKind::Signalled { signal, number, into } => format!(" {signal}#{number} {into}"),
+        EventKind::Waiting { signals, matching, until, keys } => {
+            let until = until.map_or(String::new(), |until| format!(" until {}", clock(until)));
+            format!(" {}{}{until}{}", signals.join("|"), listed(matching), of(keys))
+        }
+        EventKind::Signalled { signal, number, into, key } => {
+            format!(" {signal}#{number} {into}{}", of_one(key))
+        }
+        EventKind::Continued { round } => format!(" {round}"),
         EventKind::RunCancelled { by, reason, forced } => {
             let reason = reason.as_ref().map_or(String::new(), |why| format!(": {why}"));
             let forced = if *forced { ", forced" } else { "" };
@@ -127,6 +153,26 @@ fn entry(story: &Story, event: &Event) -> String {
         _ => String::new(),
     };
     format!("{number} {name} {}{attempt}{details}", event.kind.name())
+}
+
+/// What of a function is meant.
+fn of(keys: &[String]) -> String {
+    if keys.is_empty() { String::new() } else { format!(" of {}", keys.join(" ")) }
+}
+
+fn of_one(key: &str) -> String {
+    if key.is_empty() { String::new() } else { format!(" of {key}") }
+}
+
+/// What a running function heard of.
+pub(super) fn heard(story: &Story, node: Node, heard: Option<HeardWait>) -> Option<String> {
+    let HeardWait { place, resumed } = heard?;
+    let by = match resumed {
+        Some(Resumed::Signal(number)) => format!("signal {number}"),
+        Some(Resumed::TimedOut) => "time-out".into(),
+        None => "sleep".into(),
+    };
+    Some(format!("{}: heard of {place} by {by}", name(story, node)))
 }
 
 fn listed(attributes: &Attributes) -> String {

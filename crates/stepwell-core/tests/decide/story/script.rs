@@ -1,7 +1,10 @@
 //! Scripts: what happens to a run, clause by clause.
 
-use stepwell_core::decide::{CancelRequest, Happening, RunHappening, TaskHappening};
+use stepwell_core::decide::{
+    CancelRequest, Happening, Listening, RunHappening, Suspension, TaskHappening,
+};
 use stepwell_core::id::Node;
+use stepwell_core::run::MemoRow;
 
 use super::{Story, text};
 
@@ -28,10 +31,10 @@ impl Story {
         }
     }
 
-    /// What one part says: `cancel`, `cancel!` with force, `deadline` for the run's timer,
-    /// `signal`, or a verb with tasks: `claim`, `fire`, `lose`, `wait a paid/3h` and those of
-    /// [`text::happening`]. Several tasks of a verb follow one another; `lose a b` kills one
-    /// worker that held both.
+    /// What one part says: `cancel`, `cancel!` with force, `deadline` and `look` for the timers of
+    /// the run, `signal`, or a verb with tasks: `claim`, `fire`, `lose`, `wait a paid/3h`, `suspend
+    /// a nap~1h`, `listen` and those of [`text::happening`]. Several tasks of a verb follow one
+    /// another; `lose a b` kills one worker that held both.
     fn happenings(&mut self, part: &str) -> Vec<Happening> {
         let (verb, rest) = part.split_once(' ').unwrap_or((part, ""));
         match verb {
@@ -39,6 +42,8 @@ impl Story {
             "deadline" => return vec![Happening::timer_fired(Node::DEADLINE)],
             "signal" | "signal!" => return vec![self.signal(rest, verb.ends_with('!'))],
             "wait" => return vec![self.wait(rest)],
+            "look" => return vec![Happening::timer_fired(Node::LOOK_AGAIN)],
+            "suspend" | "listen" => return vec![self.function(verb, rest)],
             _ => {}
         }
         let nodes: Vec<Node> = rest.split_whitespace().map(|name| self.find(name)).collect();
@@ -94,6 +99,32 @@ impl Story {
             wait_for => text::wait_for(wait_for),
         };
         Happening::Task(node, TaskHappening::Waits { wait_for, notes: [].into() })
+    }
+
+    /// `a ok?paid/3h nap~24h save*5s`: a function waits for all of these, in the order of its
+    /// calls, and suspends or listens.
+    fn function(&mut self, verb: &str, text: &str) -> Happening {
+        let (name, waits) = text.split_once(' ').unwrap_or((text, ""));
+        let node = self.find(name);
+        self.claim_queued(&[node]);
+        self.open(node, verb == "suspend", waits)
+    }
+
+    /// A function waits for all of these.
+    pub(crate) fn open(&self, node: Node, suspends: bool, waits: &str) -> Happening {
+        let waits = (0_u32..).zip(waits.split_whitespace());
+        let waits = waits.map(|(place, wait)| text::function_wait(wait, place, self.now)).collect();
+        let of_function = |memo: &&MemoRow| memo.node == node;
+        let numbers = self.memos.values().filter(of_function).map(|memo| memo.number);
+        let next_memo = numbers.max().unwrap_or(0) + 1;
+        let had_waits = self.tasks[&node].may_have_waits();
+        let happening = if suspends {
+            let suspension = Box::new(Suspension { waits, next_memo, had_waits });
+            TaskHappening::Suspended { suspension, notes: [].into() }
+        } else {
+            TaskHappening::Listens(Box::new(Listening { waits, next_memo }))
+        };
+        Happening::Task(node, happening)
     }
 }
 

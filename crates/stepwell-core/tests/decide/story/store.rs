@@ -100,12 +100,15 @@ impl Story {
     /// Waits that close go first, since one that opens may take the place of one.
     fn write_inbox(&mut self, extras: Extras) {
         for node in &extras.waits_closed {
-            self.waits.remove(node);
+            self.waits.retain(|(of, _), _| of != node);
+        }
+        for ended in &extras.waits_ended {
+            assert!(self.waits.remove(ended).is_some(), "{ended:?} was no open wait");
         }
         for wait in extras.waits_opened {
-            self.all_waits.insert(wait.number, wait.clone());
-            let stood = self.waits.insert(wait.node, wait);
-            assert_eq!(stood, None, "a task has one wait");
+            self.all_waits.push(wait.clone());
+            let stood = self.waits.insert((wait.node, wait.key.clone()), wait);
+            assert_eq!(stood, None, "a wait opens once");
         }
         for signal in extras.signals_stored {
             let stood = self.signals.insert(signal.number, signal);
@@ -113,6 +116,16 @@ impl Story {
         }
         for (number, node) in extras.signals_consumed {
             self.consume(number, node);
+        }
+        for node in &extras.memos_cleared {
+            self.memos.retain(|(of, _), _| of != node);
+        }
+        for forgotten in &extras.memos_forgotten {
+            self.memos.remove(forgotten);
+        }
+        for memo in extras.memos {
+            self.all_memos.push(memo.clone());
+            self.memos.insert((memo.node, memo.key.clone()), memo);
         }
     }
 

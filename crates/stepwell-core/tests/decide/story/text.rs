@@ -12,7 +12,8 @@ use stepwell_core::decide::{NewSignal, TaskHappening};
 use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
 use stepwell_core::id::Node;
 use stepwell_core::retry::Retry;
-use stepwell_core::run::{Attributes, WaitFor};
+use stepwell_core::run::{Attributes, FunctionWait, WaitFor, WaitKind};
+use stepwell_core::time::Timestamp;
 use stepwell_core::workflow::{
     Definition, Draft, DraftStep, NodeKind, OutputRule, ParentRef, Placement, StepPolicy,
     WaitPolicy, workflow_hash,
@@ -101,6 +102,22 @@ pub(crate) fn wait_for(text: &str) -> WaitFor {
     WaitFor { signals, matching, timeout }
 }
 
+/// What a function waits for: `ok?paid/3h`, `nap~24h` for a sleep, `save*5s` for a step that is
+/// tried again.
+pub(crate) fn function_wait(text: &str, place: u32, now: Timestamp) -> FunctionWait {
+    let (key, what) = text.split_at(text.find(['?', '~', '*']).expect("what it waits for"));
+    let none = || WaitFor { signals: Vec::new(), matching: Attributes::new(), timeout: None };
+    let (mark, what) = what.split_at(1);
+    let (kind, wait_for) = match mark {
+        "?" => (WaitKind::Signal, wait_for(what)),
+        "~" => (WaitKind::Sleep, WaitFor { timeout: Some(parse_span(what)), ..none() }),
+        _ => (WaitKind::Retry, WaitFor { timeout: Some(parse_span(what)), ..none() }),
+    };
+    let WaitFor { signals, matching, timeout } = wait_for;
+    let deadline = timeout.map(|span| now.after(span));
+    FunctionWait { key: key.into(), place, kind, signals, matching, deadline }
+}
+
 fn attributes<'t>(texts: impl Iterator<Item = &'t str>) -> Attributes {
     let pairs = texts.filter(|text| !text.is_empty()).map(|text| {
         let (name, value) = text.split_once('=').expect("a name and a value");
@@ -172,7 +189,9 @@ pub(crate) fn print_span(span: Duration) -> String {
 pub(crate) fn clauses(script: &str) -> Vec<String> {
     let mut clauses = Vec::new();
     for clause in script.split(';').map(str::trim).filter(|c| !c.is_empty()) {
-        let is_one = ["lose", "wait", "signal"].iter().any(|verb| clause.starts_with(verb))
+        let is_one = ["lose", "wait", "signal", "suspend", "listen"]
+            .iter()
+            .any(|verb| clause.starts_with(verb))
             || clause.contains('&');
         match clause.split_once(' ') {
             Some((verb, names)) if !is_one => {
@@ -193,6 +212,7 @@ pub(crate) fn happening(verb: &str) -> TaskHappening {
         ("skip", _) => TaskHappening::Skipped,
         ("nap", _) => TaskHappening::Slept,
         ("release", _) => TaskHappening::Released,
+        ("continue", _) => TaskHappening::Continued { round: 1, notes: [].into() },
         ("fail", "") => failed(FailureKind::Error, RetryAdvice::ByPolicy),
         ("fail", delay) => failed(FailureKind::Error, RetryAdvice::After(parse_span(delay))),
         ("time_out", _) => failed(FailureKind::TimedOut, RetryAdvice::ByPolicy),
@@ -207,5 +227,6 @@ fn failed(kind: FailureKind, advice: RetryAdvice) -> TaskHappening {
         notes: [].into(),
         chance: 0,
         failures: 0,
+        forgets: Vec::new(),
     }
 }

@@ -4,6 +4,7 @@ use stepwell_core::id::{Node, Token, WorkerId};
 use stepwell_core::queue::{Turns, take_turns};
 use stepwell_core::run::{TaskRow, TaskState};
 
+use super::memos::history;
 use super::queues::{Candidate, Queued};
 use super::runs::output;
 use super::signals::resumed_with;
@@ -111,7 +112,7 @@ fn hand_out(
 }
 
 fn inputs(tables: &Tables, task: &InputsOf) -> Result<TaskInputs, StoreError> {
-    let InputsOf { claim, resumed } = task;
+    let InputsOf { claim, resumed, .. } = task;
     let run = tables.run(claim.run)?;
     let stored = tables.plan_of(run)?;
     let parents = stored.definition.graph.parents(claim.node);
@@ -120,6 +121,7 @@ fn inputs(tables: &Tables, task: &InputsOf) -> Result<TaskInputs, StoreError> {
         parents: parents.iter().map(|edge| parent(run, edge.node)).collect(),
         failure: run.row.failure.clone().filter(|_| claim.node == Node::ON_FAILURE),
         resumed: resumed.map(|resumed| resumed_with(run, resumed)),
+        history: history(run, task),
     })
 }
 

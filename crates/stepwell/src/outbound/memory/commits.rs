@@ -3,6 +3,7 @@ use stepwell_core::decide::{
     CancelAnswer, CancelRequest, Happening, RunHappening, TaskHappening, Verdict,
 };
 use stepwell_core::id::RunKey;
+use stepwell_core::run::ROUND_KEY;
 
 use super::claims::hand_over;
 use super::tables::Tables;
@@ -49,10 +50,15 @@ fn commit(tables: &mut Tables, item: CommitItem) -> Result<CommitAnswer, StoreEr
         // The row is at hand, so nothing has to be guessed.
         *failures = task.failures;
     }
-    if let Some(output) = output {
-        stored.outputs.insert(node, output);
-    }
+    let continues = matches!(happening, TaskHappening::Continued { .. });
     tables.happen(run, Happening::Task(node, happening))?;
+    if let (Some(output), Some(stored)) = (output, tables.runs.get_mut(&run)) {
+        let round = stored.memos.get_mut(&(node, ROUND_KEY.to_owned()));
+        match round.filter(|_| continues) {
+            Some(round) => round.memo.payload = Some(output),
+            None => drop(stored.outputs.insert(node, output)),
+        }
+    }
     Ok(CommitAnswer::Accepted)
 }
 

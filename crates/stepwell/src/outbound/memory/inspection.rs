@@ -23,6 +23,7 @@ fn dump(tables: &Tables) -> StoreDump {
         dump.waits.insert(*key, waits(run));
         let signals = run.signals.values().map(|signal| signal.row.clone());
         dump.signals.insert(*key, signals.collect());
+        dump.memos.insert(*key, run.memos.values().map(|memo| memo.memo.row.clone()).collect());
     }
     for (task, place) in &tables.queues.places {
         let place = match place {

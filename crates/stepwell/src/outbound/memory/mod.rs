@@ -9,6 +9,7 @@ mod commits;
 mod definitions;
 mod inspection;
 mod leadership;
+mod memos;
 mod positions;
 mod queues;
 mod runs;

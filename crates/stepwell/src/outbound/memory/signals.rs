@@ -64,7 +64,7 @@ fn send(tables: &mut Tables, request: SignalRequest) -> Result<Option<SignalAnsw
 /// The open waits of a run, oldest first.
 pub(super) fn waits(run: &StoredRun) -> Vec<WaitRow> {
     let mut waits: Vec<WaitRow> = run.waits.values().cloned().collect();
-    waits.sort_by_key(|wait| wait.number);
+    waits.sort_by_key(WaitRow::age);
     waits
 }
 

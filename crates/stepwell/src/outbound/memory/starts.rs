@@ -58,6 +58,7 @@ fn start(tables: &mut Tables, request: StartRequest) -> Result<StartAnswer, Stor
         attempts: Vec::new(),
         events: Vec::new(),
         waits: std::collections::BTreeMap::new(),
+        memos: std::collections::BTreeMap::new(),
         signals: std::collections::BTreeMap::new(),
         signal_numbers: std::collections::HashMap::new(),
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stepwell_core::decide::{Affected, Happening, InboxNeeds, Verdict, affected, decide};
 use stepwell_core::id::{
-    DefinitionId, Epoch, Node, Queue, RunId, RunKey, ServiceId, Tenant, WorkerId,
+    DefinitionId, Epoch, Node, Queue, RunId, RunKey, ServiceId, Tenant, Token, WorkerId,
 };
 use stepwell_core::run::{
     AttemptRow, Changes, EventRow, Extras, Inbox, RunImage, RunRow, TaskRow, WaitRow,
@@ -16,7 +16,9 @@ use stepwell_core::time::Timestamp;
 use super::corrupt;
 use super::queues::{Queued, Queues};
 use super::signals::waits;
-use crate::ports::{ClaimRef, Hint, HintSet, Payload, StoreError, StoredDefinition, StoredSignal};
+use crate::ports::{
+    ClaimRef, Hint, HintSet, Payload, StoreError, StoredDefinition, StoredMemo, StoredSignal,
+};
 
 /// Everything the store holds.
 #[derive(Default)]
@@ -49,10 +51,19 @@ pub(super) struct StoredRun {
     pub(super) outputs: BTreeMap<Node, Payload>,
     pub(super) attempts: Vec<AttemptRow>,
     pub(super) events: Vec<EventRow>,
-    pub(super) waits: BTreeMap<Node, WaitRow>,
+    /// Open waits, by task and key.
+    pub(super) waits: BTreeMap<(Node, String), WaitRow>,
+    /// What functions have done, by task and key.
+    pub(super) memos: BTreeMap<(Node, String), MemoEntry>,
     pub(super) signals: BTreeMap<u64, StoredSignal>,
     /// The numbers of its signals, by key.
     pub(super) signal_numbers: HashMap<String, u64>,
+}
+
+/// A memo, and the claim under which it was stored, unless a decision stored it.
+pub(super) struct MemoEntry {
+    pub(super) token: Option<Token>,
+    pub(super) memo: StoredMemo,
 }
 
 /// A worker that has not been found dead.
@@ -180,10 +191,13 @@ impl Tables {
     fn write_inbox(&mut self, key: RunKey, extras: &Extras) {
         let Some(run) = self.runs.get_mut(&key) else { return };
         for node in &extras.waits_closed {
-            run.waits.remove(node);
+            run.waits.retain(|(of, _), _| of != node);
+        }
+        for ended in &extras.waits_ended {
+            run.waits.remove(ended);
         }
         for wait in &extras.waits_opened {
-            run.waits.insert(wait.node, wait.clone());
+            run.waits.insert((wait.node, wait.key.clone()), wait.clone());
         }
         for row in &extras.signals_stored {
             let payload = self.payloads_of_signals.remove(&(key, row.key.clone()));
@@ -196,6 +210,7 @@ impl Tables {
                 signal.row.consumed_by = Some(*node);
             }
         }
+        write_memos(run, extras);
     }
 
     /// Removes queue rows, timers and claims of tasks that moved on.
@@ -215,6 +230,20 @@ impl Tables {
 
     pub(super) fn earn(&mut self, hint: Hint) {
         self.earned_hints.add(hint);
+    }
+}
+
+/// Writes memos of functions. The input of a round is added by those who have it.
+fn write_memos(run: &mut StoredRun, extras: &Extras) {
+    for node in &extras.memos_cleared {
+        run.memos.retain(|(of, _), _| of != node);
+    }
+    for forgotten in &extras.memos_forgotten {
+        run.memos.remove(forgotten);
+    }
+    for row in &extras.memos {
+        let memo = StoredMemo { row: row.clone(), payload: None };
+        run.memos.insert((row.node, row.key.clone()), MemoEntry { token: None, memo });
     }
 }
 

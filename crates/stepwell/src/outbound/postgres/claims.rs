@@ -104,6 +104,7 @@ impl PostgresStore {
         let plan = InputPlan::new(chosen.tasks.iter().map(|task| ReadyTask {
             run: task.run,
             node: task.node,
+            attempt: queues.start_attempt(task).attempt,
             resumed: task.resumed,
             stored: stored(&task.run_ref.definition),
         }));

@@ -3,7 +3,7 @@ use stepwell_core::run::RunLog;
 
 use super::lead::reap::READ_CLAIMS;
 use super::rows::{
-    attempt, corrupt, event, queue, read_all, run, signal, task, tenant, timer, wait, worker,
+    attempt, corrupt, event, memo, queue, read_all, run, signal, task, tenant, timer, wait, worker,
 };
 use super::session::{PgResult, Session};
 use super::sql::{self, Sql};
@@ -16,6 +16,7 @@ const DUMP_ATTEMPTS: Sql = sql::ATTEMPT.named("dump_attempts");
 const DUMP_EVENTS: Sql = sql::EVENT.named("dump_events");
 const DUMP_WAITS: Sql = sql::WAIT.named("dump_waits");
 const DUMP_SIGNALS: Sql = sql::SIGNAL.named("dump_signals");
+const DUMP_MEMOS: Sql = sql::MEMO.named("dump_memos");
 const READ_PLACES: Sql = sql::QUEUE.named("read_places");
 const READ_TIMERS: Sql = sql::TIMER.named("read_timers");
 const READ_WORKERS: Sql = sql::WORKER.named("read_workers");
@@ -43,6 +44,7 @@ async fn runs(session: &Session) -> PgResult<StoreDump> {
         dump.tasks.insert(log.run.key, Vec::new());
         dump.waits.insert(log.run.key, Vec::new());
         dump.signals.insert(log.run.key, Vec::new());
+        dump.memos.insert(log.run.key, Vec::new());
         dump.runs.insert(log.run.key, log);
     }
     for row in session.all(DUMP_TASKS, &[]).await? {
@@ -71,6 +73,10 @@ async fn runs(session: &Session) -> PgResult<StoreDump> {
     for row in session.all(DUMP_SIGNALS, &[]).await? {
         let (run, signal) = signal::read(&row)?;
         dump.signals.entry(run).or_default().push(signal);
+    }
+    for row in session.all(DUMP_MEMOS, &[]).await? {
+        let (run, memo) = memo::read(&row)?;
+        dump.memos.entry(run).or_default().push(memo);
     }
     Ok(dump)
 }

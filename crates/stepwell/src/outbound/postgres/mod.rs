@@ -16,6 +16,7 @@ mod inspection;
 mod lead;
 mod leadership;
 mod lookup;
+mod memos;
 mod open;
 #[cfg(feature = "testing")]
 mod probe;

@@ -8,7 +8,7 @@ use super::file::corrupt;
 use super::queue::hand_over::hand_over;
 use super::run::happen::happen;
 use super::run::inputs;
-use super::run::write::keep_output;
+use super::run::write::{keep_output, keep_round};
 use super::writer::Transaction;
 use super::{SqliteStore, rows};
 use crate::ports::{
@@ -59,9 +59,12 @@ fn commit(
         // The row is at hand, so nothing has to be guessed.
         *failures = task.row.failures;
     }
+    let continues = matches!(happening, TaskHappening::Continued { .. });
     happen(transaction, run, Happening::Task(node, happening))?;
-    if let Some(output) = output {
-        keep_output(transaction, run, node, output)?;
+    match output {
+        Some(input) if continues => keep_round(transaction, run, node, &input)?,
+        Some(output) => keep_output(transaction, run, node, output)?,
+        None => {}
     }
     Ok(CommitAnswer::Accepted)
 }

@@ -26,7 +26,7 @@ fn dump(file: File<'_, '_>) -> Result<StoreDump, StoreError> {
     Ok(dump)
 }
 
-/// All runs with their tasks, logs, waits and signals, a statement per table.
+/// All runs with their tasks, logs, waits, signals and memos, a statement per table.
 fn runs(file: File<'_, '_>) -> Result<StoreDump, StoreError> {
     let mut dump = StoreDump::default();
     for run in rows::run::all(file)? {
@@ -35,6 +35,7 @@ fn runs(file: File<'_, '_>) -> Result<StoreDump, StoreError> {
         dump.tasks.insert(key, Vec::new());
         dump.waits.insert(key, Vec::new());
         dump.signals.insert(key, Vec::new());
+        dump.memos.insert(key, Vec::new());
         dump.runs.insert(key, log);
     }
     for (run, task) in rows::task::all(file)? {
@@ -54,6 +55,9 @@ fn runs(file: File<'_, '_>) -> Result<StoreDump, StoreError> {
     }
     for (run, signal) in rows::signal::all(file)? {
         dump.signals.entry(run).or_default().push(signal);
+    }
+    for (run, memo) in rows::memo::all(file)? {
+        dump.memos.entry(run).or_default().push(memo);
     }
     Ok(dump)
 }

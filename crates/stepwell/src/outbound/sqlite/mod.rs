@@ -16,6 +16,7 @@ mod file;
 mod inspection;
 mod lead;
 mod leadership;
+mod memos;
 mod queue;
 mod rows;
 mod run;

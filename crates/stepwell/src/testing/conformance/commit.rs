@@ -198,8 +198,13 @@ pub(super) async fn a_failed_attempt_keeps_its_error(world: &World) {
         .caused_by("first cause")
         .caused_by("second\ncause");
     let notes = BTreeMap::from([("host".to_owned(), "one".to_owned())]);
-    let outcome =
-        Outcome::Failed { failure: failure.clone(), notes: notes.clone(), chance: 0, failures: 0 };
+    let outcome = Outcome::Failed {
+        failure: failure.clone(),
+        notes: notes.clone(),
+        chance: 0,
+        failures: 0,
+        forgets: Vec::new(),
+    };
     world.settle(&task, outcome).await;
     let log = world.store().log(run.key).await.expect("read a log").expect("the run exists");
     let attempt = &log.attempts[0];

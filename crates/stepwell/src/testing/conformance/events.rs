@@ -65,12 +65,15 @@ pub(super) async fn the_log_of_a_sleep(world: &World) {
     let flow = world.define("s ~ 1h").await;
     let run = world.start(&flow).await;
     let until = world.clock().now().after(Duration::from_hours(1));
-    assert_eq!(world.last_event(&run, "SLEEPING").await.kind, EventKind::Sleeping { until });
+    assert_eq!(
+        world.last_event(&run, "SLEEPING").await.kind,
+        EventKind::Sleeping { until, keys: Vec::new() }
+    );
     world.pass(Duration::from_hours(1));
     world.fire().await;
     let expected = "RUN_STARTED, s SLEEPING, s WOKEN, RUN_ENDED COMPLETED";
     assert_eq!(world.trail(&run).await, expected);
-    let woken = EventKind::Woken { into: TaskState::Completed };
+    let woken = EventKind::Woken { into: TaskState::Completed, key: String::new() };
     assert_eq!(world.last_event(&run, "WOKEN").await.kind, woken);
 }
 

@@ -9,6 +9,7 @@ mod history;
 mod inbox;
 mod line;
 mod log;
+mod memos;
 mod run;
 
 use std::collections::BTreeMap;

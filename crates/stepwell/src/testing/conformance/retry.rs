@@ -123,7 +123,13 @@ pub(super) async fn jitter_spreads_delays_between_half_and_all_of_their_length(w
     let longest = Duration::from_secs(8);
     for (chance, expected) in [(0, longest / 2), (1 << 31, longest * 3 / 4)] {
         let failure = Failure::new(FailureKind::Error, "Error", "boom");
-        let outcome = Outcome::Failed { failure, notes: BTreeMap::new(), chance, failures: 0 };
+        let outcome = Outcome::Failed {
+            failure,
+            notes: BTreeMap::new(),
+            chance,
+            failures: 0,
+            forgets: Vec::new(),
+        };
         world.settle(&world.claim_one().await, outcome).await;
         assert_eq!(world.fire().await.next_due, Some(expected));
         world.pass(longest);
@@ -184,8 +190,8 @@ pub(super) async fn the_row_decides_when_a_failure_carries_another_count(world: 
     let flow = world.define("a * 1; b < a").await;
     let run = world.start(&flow).await;
     let with_count = |failures| match failed("boom") {
-        Outcome::Failed { failure, notes, chance, .. } => {
-            Outcome::Failed { failure, notes, chance, failures }
+        Outcome::Failed { failure, notes, chance, forgets, .. } => {
+            Outcome::Failed { failure, notes, chance, failures, forgets }
         }
         other => other,
     };

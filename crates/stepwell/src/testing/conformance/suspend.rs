@@ -240,7 +240,7 @@ pub(super) async fn an_attempt_that_waits_is_kept_with_its_notes(world: &World) 
     let until = Some(world.clock().now().after(Duration::from_hours(1)));
     let (signals, matching) = (vec!["paid".to_owned()], Attributes::new());
     let event = world.last_event(&run, "WAITING").await;
-    assert_eq!(event.kind, EventKind::Waiting { signals, matching, until });
+    assert_eq!(event.kind, EventKind::Waiting { signals, matching, until, keys: Vec::new() });
     assert_eq!((event.attempt, event.node), (1, Some(run.node("a"))));
 }
 
@@ -252,13 +252,14 @@ pub(super) async fn the_log_of_a_step_that_waits(world: &World) {
     assert_eq!(world.trail(&run).await, so_far);
     let event = world.last_event(&run, "SIGNALLED").await;
     let into = TaskState::Queued;
-    let expected = EventKind::Signalled { signal: "paid".to_owned(), number: 1, into };
+    let expected =
+        EventKind::Signalled { signal: "paid".to_owned(), number: 1, into, key: String::new() };
     assert_eq!((event.kind, event.attempt), (expected, 1));
     world.waits_for(&world.claim_one().await, "sent/1h").await;
     world.pass(Duration::from_hours(1));
     world.fire_all().await;
     let event = world.last_event(&run, "TIMED_OUT").await;
-    assert_eq!((event.kind, event.attempt), (EventKind::TimedOut { into }, 2));
+    assert_eq!((event.kind, event.attempt), (EventKind::TimedOut { into, key: String::new() }, 2));
     world.drain().await;
     let expected = format!(
         "{so_far}, a STARTED, a SUSPENDED, a WAITING, a TIMED_OUT, a STARTED, a COMPLETED, \

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stepwell_core::decide::SignalAnswer;
 use stepwell_core::limits::SPAN_MAX;
-use stepwell_core::run::{Attributes, EventKind, Phase, RunStatus, TaskState, WaitRow};
+use stepwell_core::run::{Attributes, EventKind, Phase, RunStatus, TaskState, WaitKind, WaitRow};
 
 use super::world::{Run, TENANT, World, waiting};
 use crate::ports::{Clock, Outcome, Payload};
@@ -30,7 +30,10 @@ pub(super) async fn a_wait_at_the_root_opens_with_the_start(world: &World) {
     let now = world.clock().now();
     let expected = WaitRow {
         node: run.node("w"),
+        key: String::new(),
         number: 2,
+        place: 0,
+        kind: WaitKind::Signal,
         signals: vec!["paid".to_owned(), "refused".to_owned()],
         matching: Attributes::from([("order".to_owned(), "4711".to_owned())]),
         n_signals_before: 0,
@@ -334,19 +337,24 @@ pub(super) async fn the_log_tells_what_was_waited_for_and_what_came(world: &Worl
     let run = world.start(&flow).await;
     let until = Some(world.clock().now().after(Duration::from_hours(1)));
     let matching = Attributes::from([("order".to_owned(), "7".to_owned())]);
-    let expected = EventKind::Waiting { signals: vec!["paid".to_owned()], matching, until };
+    let expected =
+        EventKind::Waiting { signals: vec!["paid".to_owned()], matching, until, keys: Vec::new() };
     assert_eq!(world.last_event(&run, "WAITING").await.kind, expected);
     world.signal(&run, "other").await;
     world.pass(Duration::from_mins(1));
     world.send(world.to(&run, "paid").with("order", "7")).await;
     let event = world.last_event(&run, "SIGNALLED").await;
     let into = TaskState::Completed;
-    let expected = EventKind::Signalled { signal: "paid".to_owned(), number: 2, into };
+    let expected =
+        EventKind::Signalled { signal: "paid".to_owned(), number: 2, into, key: String::new() };
     assert_eq!((event.kind, event.at, event.attempt), (expected, world.clock().now(), 0));
     world.pass(Duration::from_hours(1));
     world.fire_all().await;
     let event = world.last_event(&run, "TIMED_OUT").await;
-    assert_eq!((event.kind, event.node), (EventKind::TimedOut { into }, Some(run.node("v"))));
+    assert_eq!(
+        (event.kind, event.node),
+        (EventKind::TimedOut { into, key: String::new() }, Some(run.node("v")))
+    );
     let expected = "RUN_STARTED, w WAITING, w SIGNALLED, v WAITING, v TIMED_OUT, \
                     RUN_ENDED COMPLETED";
     assert_eq!(world.trail(&run).await, expected);

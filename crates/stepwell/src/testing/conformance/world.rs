@@ -6,6 +6,7 @@
 
 mod chance;
 mod duty;
+mod functions;
 mod reading;
 mod setup;
 mod signals;
@@ -23,10 +24,14 @@ use crate::ports::{DynStore, StoreDump, StoredDefinition};
 use crate::testing::ManualClock;
 
 pub use chance::Chance;
+pub use functions::words;
 pub use setup::{payload, run_of};
 pub use signals::{Sending, wait_for, waiting};
 pub use sketch::Sketch;
-pub use work::{Batch, completed, completed_with, failed, failed_for_good, failed_until, step_of};
+pub use work::{
+    Batch, completed, completed_with, failed, failed_for_good, failed_forgetting, failed_until,
+    step_of,
+};
 
 /// The worker that every [`World::define`] registers.
 pub const WORKER: &str = "worker";

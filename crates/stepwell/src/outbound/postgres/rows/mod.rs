@@ -10,6 +10,7 @@ mod cells;
 pub(crate) mod definition;
 pub(crate) mod event;
 pub(crate) mod leader;
+pub(crate) mod memo;
 pub(crate) mod payload;
 pub(crate) mod position;
 pub(crate) mod queue;
@@ -43,6 +44,7 @@ pub(crate) const TABLES: &[Table] = &[
     definition::DEFINITION,
     event::EVENT,
     leader::LEADER,
+    memo::MEMO,
     payload::INPUT,
     payload::OUTPUT,
     position::TENANT_POSITION,
@@ -67,6 +69,7 @@ pub(crate) fn words() -> Vec<(&'static str, String)> {
     ];
     words.extend(worker::state_words());
     words.extend(run::fresh_words());
+    words.extend(memo::stored_words());
     words.extend(wait::opened_words());
     words
 }

@@ -29,6 +29,7 @@ columns! {
         changed Worker "worker" "bigint",
         changed Token "token" "uuid",
         changed ResumedBy "resumed_by" "bigint",
+        changed NextMemo "next_memo" "bigint",
     }
 }
 
@@ -93,6 +94,7 @@ fn read_by(cells: Cells<'_>, worker: impl FnOnce() -> Read<WorkerId>) -> Read<(R
         losses: cells.count(Col::Losses)?,
         queued_logged: cells.get(Col::QueuedLogged)?,
         resumed: cells.resumed(Col::ResumedBy)?,
+        next_memo: cells.unsigned(Col::NextMemo)?,
     };
     Ok((cells.run_key(Col::Run)?, task))
 }
@@ -142,6 +144,7 @@ pub(crate) struct TaskArrays {
     worker: Vec<Option<i64>>,
     token: Vec<Option<Uuid>>,
     resumed_by: Vec<Option<i64>>,
+    next_memo: Vec<i64>,
 }
 
 impl TaskArrays {
@@ -166,6 +169,7 @@ impl TaskArrays {
             arrays.worker.push(claim.map(|claim| claim.worker));
             arrays.token.push(claim.map(|claim| claim.token));
             arrays.resumed_by.push(task.resumed.map(|resumed| int(resumed.number())));
+            arrays.next_memo.push(int(task.next_memo));
         }
         Ok(arrays)
     }
@@ -191,6 +195,7 @@ impl TaskArrays {
             Col::Worker => &self.worker,
             Col::Token => &self.token,
             Col::ResumedBy => &self.resumed_by,
+            Col::NextMemo => &self.next_memo,
         }
     }
 }
@@ -244,6 +249,7 @@ mod tests {
             losses,
             queued_logged,
             resumed,
+            next_memo: 0,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Rows of `wait`.
 
 use stepwell_core::id::{DefinitionId, RunKey};
-use stepwell_core::run::WaitRow;
+use stepwell_core::run::{WaitKind, WaitRow};
 use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -15,7 +15,10 @@ columns! {
     WAIT: Col = "wait" {
         key Run "run" "uuid",
         key Node "node" "int",
+        key Key "key" "text",
         kept Number "number" "bigint",
+        kept Place "place" "int",
+        kept Kind "kind" "smallint",
         kept TenantNo "tenant_no" "int",
         kept Definition "definition" "int",
         kept Signals "signals" "text",
@@ -40,7 +43,10 @@ pub(crate) fn read(row: &Row) -> Read<(RunKey, WaitRow)> {
     let cells = Cells::of(row);
     let wait = WaitRow {
         node: cells.node(Col::Node)?,
+        key: cells.get(Col::Key)?,
         number: cells.unsigned(Col::Number)?,
+        place: cells.count(Col::Place)?,
+        kind: cells.state(Col::Kind, WaitKind::ALL, |kind| kind as i16)?,
         signals: cells.get(Col::Signals)?,
         matching: cells.json(Col::Matching, "attributes")?,
         n_signals_before: cells.unsigned(Col::NSignalsBefore)?,
@@ -61,10 +67,13 @@ pub(crate) struct OpenedWait<'r> {
 
 /// Waits as lists of values.
 #[derive(Default)]
-pub(crate) struct WaitArrays {
+pub(crate) struct WaitArrays<'r> {
     run: Vec<Uuid>,
     node: Vec<i32>,
+    key: Vec<&'r str>,
     number: Vec<i64>,
+    place: Vec<i32>,
+    kind: Vec<i16>,
     tenant_no: Vec<i32>,
     definition: Vec<i32>,
     signals: Vec<String>,
@@ -74,13 +83,16 @@ pub(crate) struct WaitArrays {
     deadline: Vec<Option<i64>>,
 }
 
-impl WaitArrays {
-    pub(crate) fn of<'r>(waits: impl Iterator<Item = OpenedWait<'r>>) -> Read<Self> {
+impl<'r> WaitArrays<'r> {
+    pub(crate) fn of(waits: impl Iterator<Item = OpenedWait<'r>>) -> Read<Self> {
         let mut arrays = Self::default();
         for OpenedWait { run, tenant_no, definition, row } in waits {
             arrays.run.push(key(run));
             arrays.node.push(int32(row.node.0));
+            arrays.key.push(&row.key);
             arrays.number.push(int(row.number));
+            arrays.place.push(int32(row.place));
+            arrays.kind.push(row.kind as i16);
             arrays.tenant_no.push(int32(tenant_no));
             arrays.definition.push(int32(definition.0));
             arrays.signals.push(json(&row.signals)?);
@@ -104,7 +116,10 @@ impl WaitArrays {
         match column {
             Col::Run => &self.run,
             Col::Node => &self.node,
+            Col::Key => &self.key,
             Col::Number => &self.number,
+            Col::Place => &self.place,
+            Col::Kind => &self.kind,
             Col::TenantNo => &self.tenant_no,
             Col::Definition => &self.definition,
             Col::Signals => &self.signals,

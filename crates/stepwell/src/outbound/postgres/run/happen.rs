@@ -29,6 +29,15 @@ impl RunSet<'_> {
     pub(crate) async fn happen(&self, happenings: Happenings) -> PgResult<(Verdicts, HintSet)> {
         let keys: Vec<RunKey> = happenings.keys().copied().collect();
         let runs = self.lock(&keys).await?;
+        self.happen_to(runs, happenings).await
+    }
+
+    /// Decides happenings of runs that are locked, and writes what follows.
+    async fn happen_to(
+        &self,
+        runs: Vec<StoredRun>,
+        happenings: Happenings,
+    ) -> PgResult<(Verdicts, HintSet)> {
         let (plan, inboxes) = self.plan_for(&runs, &happenings, None).await?;
         let loaded = self.load(&plan).await?;
         let DecidedBatch { verdicts, updates, tenants } =
@@ -36,6 +45,24 @@ impl RunSet<'_> {
         let (payloads, closes, idle) = (Payloads::None, false, None);
         let outcome = self.write(Write { updates, tenants, payloads, closes, idle }).await?;
         Ok((verdicts, outcome.hints))
+    }
+
+    /// As [`happen`](Self::happen), and opens the transaction along. Its time is read when the runs
+    /// are locked: a function that listens must not hear of a deadline before it passed for others.
+    pub(crate) async fn open_and_happen(
+        &self,
+        happenings: Happenings,
+    ) -> PgResult<(Verdicts, HintSet)> {
+        let keys: Vec<RunKey> = happenings.keys().copied().collect();
+        let (begun, runs, now) = tokio::join!(
+            biased;
+            begin_serving(self.session),
+            self.lock(&keys),
+            self.session.read_clock(),
+        );
+        begun?;
+        let (runs, ()) = (runs?, now?);
+        self.happen_to(runs, happenings).await
     }
 
     /// Opens the transaction, locks the runs, loads what is needed and decides. If this process

@@ -1,6 +1,7 @@
 //! What tasks are executed with: the input of their run, what their parents left, what ended their
-//! last wait, and for a failure handler the failure. All that a worker gets of this is put together
-//! here. Signals are read only where a task or a parent has waited for one.
+//! last wait, what earlier executions left, and for a failure handler the failure. All that a
+//! worker gets of this is put together here. Signals are read only where a task or a parent has
+//! waited for one.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,6 +16,7 @@ use super::super::rows::task::{TaskEnd, is_failure_handler, read_end};
 use super::super::rows::{TaskKeys, corrupt, keys, payload, read_all, run};
 use super::super::session::{PgResult, Session};
 use super::super::sql::{self, Sql};
+use super::history::{Histories, read_histories};
 use super::load::READ_SOME_TASKS;
 use super::write::{Payloads, UpdatesByKey};
 use crate::ports::{InputsOf, ParentInput, Payload, StoredDefinition, TaskInputs};
@@ -22,7 +24,7 @@ use crate::ports::{InputsOf, ParentInput, Payload, StoredDefinition, TaskInputs}
 pub(crate) const READ_INPUTS: Sql = sql::PAYLOAD.named("read_inputs");
 const READ_SOME_OUTPUTS: Sql = sql::PAYLOAD.named("read_some_outputs");
 const READ_RUNS: Sql = sql::RUN.named("read_runs");
-const READ_BROUGHT: Sql = sql::SIGNAL.named("read_brought");
+pub(crate) const READ_BROUGHT: Sql = sql::SIGNAL.named("read_brought");
 const READ_RECEIVED: Sql = sql::SIGNAL.named("read_received");
 
 /// States and outputs of tasks.
@@ -35,6 +37,8 @@ type Brought = HashMap<(RunKey, u64), Payload>;
 pub(crate) struct ReadyTask<'d> {
     pub(crate) run: RunKey,
     pub(crate) node: Node,
+    /// The number of the attempt that begins.
+    pub(crate) attempt: u32,
     /// What ended its last wait.
     pub(crate) resumed: Option<Resumed>,
     pub(crate) stored: Option<&'d StoredDefinition>,
@@ -44,6 +48,7 @@ pub(crate) struct ReadyTask<'d> {
 struct PlannedTask {
     run: RunKey,
     node: Node,
+    attempt: u32,
     resumed: Option<Resumed>,
     parents: Vec<Node>,
     /// Parents that left what they got.
@@ -52,8 +57,9 @@ struct PlannedTask {
 
 impl PlannedTask {
     fn of(task: &ReadyTask<'_>) -> Self {
-        let ReadyTask { run, node, resumed, .. } = *task;
-        let mut planned = Self { run, node, resumed, parents: Vec::new(), waits: Vec::new() };
+        let ReadyTask { run, node, attempt, resumed, .. } = *task;
+        let (parents, waits) = (Vec::new(), Vec::new());
+        let mut planned = Self { run, node, attempt, resumed, parents, waits };
         if let Some(graph) = task.stored.map(|stored| &stored.definition.graph) {
             planned.parents = graph.parents(node).iter().map(|edge| edge.node).collect();
             let is_wait = |parent: &&Node| graph.kind(**parent) == NodeKind::Wait;
@@ -63,9 +69,14 @@ impl PlannedTask {
     }
 
     fn of_claim(task: &InputsOf, stored: &StoredDefinition) -> Self {
-        let InputsOf { claim, resumed } = *task;
+        let InputsOf { claim, attempt, resumed } = *task;
         let stored = Some(stored);
-        Self::of(&ReadyTask { run: claim.run, node: claim.node, resumed, stored })
+        Self::of(&ReadyTask { run: claim.run, node: claim.node, attempt, resumed, stored })
+    }
+
+    /// Whether there may be something of earlier executions to read.
+    const fn has_history(&self) -> bool {
+        self.attempt > 1
     }
 
     /// The signal that ended its last wait.
@@ -94,6 +105,7 @@ pub(crate) struct InputBatch {
     inputs: HashMap<RunKey, Payload>,
     results: ParentResults,
     brought: Brought,
+    histories: Histories,
     failures: HashMap<RunKey, Box<RunFailure>>,
 }
 
@@ -117,8 +129,10 @@ impl InputPlan {
         }
         let tasks = taken.iter().map(|task| {
             let (run, node, update) = (task.run, task.node, updates.get(&task.run));
-            let resumed = update.and_then(|update| update.tasks.get(node)?.resumed);
-            ReadyTask { run, node, resumed, stored: update.map(|update| &*update.stored) }
+            let row = update.and_then(|update| update.tasks.get(node));
+            let (attempt, resumed) = row.map_or((1, None), |row| (row.attempt, row.resumed));
+            let stored = update.map(|update| &*update.stored);
+            ReadyTask { run, node, attempt, resumed, stored }
         });
         let inputs = match given {
             Payloads::Inputs(inputs) => {
@@ -178,15 +192,18 @@ impl InputPlan {
         let parents = tasks.iter().flat_map(|task| task.parents.iter().map(|p| (task.run, *p)));
         let earlier: BTreeSet<(RunKey, Node)> =
             parents.filter(|parent| !results.contains_key(parent)).collect();
-        let (inputs, brought, ends) = tokio::join!(
+        let executed = tasks.iter().filter(|task| task.has_history());
+        let executed: Vec<_> = executed.map(|task| (task.run, task.node)).collect();
+        let (inputs, brought, ends, histories) = tokio::join!(
             biased;
             read_inputs,
             read_signals(session, &tasks),
             read_ends(session, earlier),
+            read_histories(session, executed),
         );
-        let (inputs, brought) = (inputs?, brought?);
+        let (inputs, brought, histories) = (inputs?, brought?, histories?);
         results.extend(ends?.into_results(&brought));
-        Ok(InputBatch { tasks, inputs, results, brought, failures })
+        Ok(InputBatch { tasks, inputs, results, brought, histories, failures })
     }
 }
 
@@ -199,7 +216,8 @@ impl InputBatch {
     /// What the task at this place is executed with, unless its run's input or the signal that it
     /// got is missing.
     pub(crate) fn of_task(&self, ix: usize) -> Option<TaskInputs> {
-        let PlannedTask { run, node, resumed, parents, .. } = self.tasks.get(ix)?;
+        let task = self.tasks.get(ix)?;
+        let PlannedTask { run, node, resumed, parents, .. } = task;
         let parent = |node: &Node| {
             let known = self.results.get(&(*run, *node)).cloned();
             let (state, output) = known.unwrap_or((TaskState::Pending, None));
@@ -214,6 +232,11 @@ impl InputBatch {
             parents: parents.iter().map(parent).collect(),
             failure: self.failures.get(run).filter(|_| is_failure_handler(*node)).cloned(),
             resumed,
+            history: if task.has_history() {
+                Some(Box::new(self.histories.get(&(*run, *node))?.clone()))
+            } else {
+                None
+            },
         })
     }
 }

@@ -2,6 +2,7 @@
 //! statement per step and table, however many runs there are.
 
 pub(crate) mod happen;
+mod history;
 pub(crate) mod inbox;
 pub(crate) mod inputs;
 mod load;

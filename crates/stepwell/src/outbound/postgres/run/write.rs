@@ -6,7 +6,9 @@ use std::sync::Arc;
 use stepwell_core::decide::{self, is_suspect};
 use stepwell_core::id::{Node, RunKey, WorkerId};
 use stepwell_core::queue::Split;
-use stepwell_core::run::{AttemptState, Changes, RunImage, RunRow, TaskRow, Tasks};
+use stepwell_core::run::{
+    AttemptState, Changes, MemoOutcome, MemoRow, RunImage, RunRow, TaskRow, Tasks,
+};
 
 use super::super::queue::Arrivals;
 use super::super::queue::enqueue_unlimited::{Placed, UnlimitedTenants};
@@ -73,13 +75,22 @@ pub(crate) enum Payloads<'p> {
     None,
     /// Inputs of runs that were just inserted.
     Inputs(&'p [(RunKey, &'p Payload)]),
-    /// Outputs of tasks that completed.
+    /// Outputs of tasks that completed, and inputs of the rounds that functions begin.
     Outputs(&'p [(RunKey, Node, &'p Payload)]),
     /// What signals brought, by run and number.
     Signals(&'p HashMap<(RunKey, u64), &'p Payload>),
 }
 
-impl Payloads<'_> {
+impl<'p> Payloads<'p> {
+    /// The input of the round that a memo tells of.
+    pub(super) fn of_round(self, run: RunKey, memo: &MemoRow) -> Option<&'p Payload> {
+        let (Self::Outputs(outputs), MemoOutcome::Round(_)) = (self, &memo.outcome) else {
+            return None;
+        };
+        let of_round = outputs.iter().find(|(of, node, _)| (*of, *node) == (run, memo.node));
+        of_round.map(|(.., input)| *input)
+    }
+
     /// Where the tasks come from that become ready.
     const fn arrivals(self) -> Arrivals {
         match self {

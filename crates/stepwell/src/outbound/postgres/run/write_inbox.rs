@@ -1,7 +1,9 @@
-//! Waits and signals of decided runs. Few decisions bring any, and then a statement per kind.
+//! Waits, signals and memos of decided runs. Few decisions bring any, and then a statement per
+//! kind.
 
 use stepwell_core::run::Extras;
 
+use super::super::rows::memo::{MemoArrays, MemoKeys, MemoOf};
 use super::super::rows::signal::{ConsumedArrays, SignalArrays};
 use super::super::rows::wait::{OpenedWait, WaitArrays};
 use super::super::rows::{TaskKeys, corrupt};
@@ -11,6 +13,10 @@ use super::write::{Payloads, RunUpdate};
 use super::write_rows::RowWriter;
 
 const DELETE_WAITS: Sql = sql::WAIT.named("delete_waits");
+const DELETE_ENDED_WAITS: Sql = sql::WAIT.named("delete_ended_waits");
+const CLEAR_MEMOS: Sql = sql::MEMO.named("clear_memos");
+const FORGET_MEMOS: Sql = sql::MEMO.named("forget_memos");
+const PUT_MEMOS: Sql = sql::MEMO.named("put_memos");
 const INSERT_WAITS: Sql = sql::WAIT.named("insert_waits");
 const INSERT_SIGNALS: Sql = sql::SIGNAL.named("insert_signals");
 const CONSUME_SIGNALS: Sql = sql::SIGNAL.named("consume_signals");
@@ -25,9 +31,12 @@ impl RowWriter<'_> {
         let answers = tokio::join!(
             biased;
             self.delete_waits(),
+            self.delete_ended_waits(),
             self.insert_waits(),
             self.insert_signals(),
             self.consume_signals(),
+            self.delete_memos(),
+            self.put_memos(),
         );
         first_error(answers.into())
     }
@@ -45,6 +54,18 @@ impl RowWriter<'_> {
             return Ok(());
         }
         self.session.run(DELETE_WAITS, &closed.params()).await
+    }
+
+    async fn delete_ended_waits(&self) -> PgResult<()> {
+        let ended = self.extras().flat_map(|(update, extras)| {
+            let run = update.run.key;
+            extras.waits_ended.iter().map(move |(node, key)| (run, *node, key.as_str()))
+        });
+        let ended = MemoKeys::of(ended);
+        if ended.is_empty() {
+            return Ok(());
+        }
+        self.session.run(DELETE_ENDED_WAITS, &ended.params()).await
     }
 
     async fn insert_waits(&self) -> PgResult<()> {
@@ -89,5 +110,42 @@ impl RowWriter<'_> {
             return Ok(());
         }
         self.session.run(CONSUME_SIGNALS, &arrays.params()).await
+    }
+
+    /// Deletes memos that are forgotten, those of whole functions first.
+    async fn delete_memos(&self) -> PgResult<()> {
+        let cleared = self.extras().flat_map(|(update, extras)| {
+            extras.memos_cleared.iter().map(|node| (update.run.key, *node))
+        });
+        let cleared = TaskKeys::of(cleared);
+        let forgotten = self.extras().flat_map(|(update, extras)| {
+            let run = update.run.key;
+            extras.memos_forgotten.iter().map(move |(node, key)| (run, *node, key.as_str()))
+        });
+        let forgotten = MemoKeys::of(forgotten);
+        if !cleared.is_empty() {
+            self.session.run(CLEAR_MEMOS, &cleared.params()).await?;
+        }
+        if !forgotten.is_empty() {
+            self.session.run(FORGET_MEMOS, &forgotten.params()).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores memos; that of a round has its input beside it.
+    async fn put_memos(&self) -> PgResult<()> {
+        let mut arrays = MemoArrays::default();
+        for (update, extras) in self.extras() {
+            let run = update.run.key;
+            for row in &extras.memos {
+                let of = MemoOf { run, node: row.node, claim: None };
+                let input = self.payloads.of_round(run, row);
+                arrays.push(of, row, input)?;
+            }
+        }
+        if arrays.is_empty() {
+            return Ok(());
+        }
+        self.session.run(PUT_MEMOS, &arrays.params()).await
     }
 }

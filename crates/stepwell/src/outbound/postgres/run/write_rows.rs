@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use stepwell_core::id::{RunKey, WorkerId};
+use stepwell_core::id::{Node, RunKey, WorkerId};
 use stepwell_core::run::{TaskRow, Timer};
 use uuid::Uuid;
 
@@ -16,6 +16,7 @@ use super::super::rows::{TaskKeys, token};
 use super::super::session::{PgResult, Session, first_error};
 use super::super::sql::{self, Sql};
 use super::write::{Payloads, RunUpdate};
+use crate::ports::Payload;
 
 const UPDATE_RUNS: Sql = sql::RUN.named("update_runs");
 const INSERT_INPUTS: Sql = sql::PAYLOAD.named("insert_inputs");
@@ -92,9 +93,28 @@ impl RowWriter<'_> {
                 self.session.run(INSERT_INPUTS, &InputArrays::of(inputs).params()).await
             }
             Payloads::Outputs(outputs) => {
-                self.session.run(INSERT_OUTPUTS, &OutputArrays::of(outputs).params()).await
+                self.insert_outputs(outputs).await
             }
         }
+    }
+
+    /// Inserts outputs. The input of a round is none: it lies with its memo.
+    async fn insert_outputs(&self, outputs: &[(RunKey, Node, &Payload)]) -> PgResult<()> {
+        let extras = self.updates.iter().filter_map(|update| {
+            Some((update.run.key, &update.changes.extras.as_ref()?.memos_cleared))
+        });
+        let rounds: Vec<(RunKey, Node)> =
+            extras.flat_map(|(run, nodes)| nodes.iter().map(move |node| (run, *node))).collect();
+        if rounds.is_empty() {
+            return self.session.run(INSERT_OUTPUTS, &OutputArrays::of(outputs).params()).await;
+        }
+        let is_output =
+            |(run, node, _): &&(RunKey, Node, &Payload)| !rounds.contains(&(*run, *node));
+        let outputs: Vec<_> = outputs.iter().filter(is_output).copied().collect();
+        if outputs.is_empty() {
+            return Ok(());
+        }
+        self.session.run(INSERT_OUTPUTS, &OutputArrays::of(&outputs).params()).await
     }
 
     async fn write_tasks(&self) -> PgResult<()> {

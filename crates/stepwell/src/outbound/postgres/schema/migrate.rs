@@ -11,8 +11,11 @@ use super::super::sql::{SCHEMA, in_schema};
 use crate::ports::StoreError;
 
 /// Each migration in the parts that are applied together. Nothing was released before the first.
-const MIGRATIONS: &[&[&str]] =
-    &[&[include_str!("migrations/0001_tables.sql"), include_str!("migrations/0001_views.sql")]];
+const MIGRATIONS: &[&[&str]] = &[&[
+    include_str!("migrations/0001_names.sql"),
+    include_str!("migrations/0001_tables.sql"),
+    include_str!("migrations/0001_views.sql"),
+]];
 
 /// How long a migration waits for a table that others use, and how often it tries.
 const LOCK_TIMEOUT: &str = "3s";

@@ -14,23 +14,25 @@ pub(crate) const ATTEMPT: File = File(0);
 pub(crate) const DEFINITION: File = File(1);
 pub(crate) const EVENT: File = File(2);
 pub(crate) const LEADER: File = File(3);
-pub(crate) const PAYLOAD: File = File(4);
-pub(crate) const POSITION: File = File(5);
-pub(crate) const QUEUE: File = File(6);
-pub(crate) const RUN: File = File(7);
-pub(crate) const SESSION: File = File(8);
-pub(crate) const SIGNAL: File = File(9);
-pub(crate) const TASK: File = File(10);
-pub(crate) const TENANT: File = File(11);
-pub(crate) const TIMER: File = File(12);
-pub(crate) const WAIT: File = File(13);
-pub(crate) const WORKER: File = File(14);
+pub(crate) const MEMO: File = File(4);
+pub(crate) const PAYLOAD: File = File(5);
+pub(crate) const POSITION: File = File(6);
+pub(crate) const QUEUE: File = File(7);
+pub(crate) const RUN: File = File(8);
+pub(crate) const SESSION: File = File(9);
+pub(crate) const SIGNAL: File = File(10);
+pub(crate) const TASK: File = File(11);
+pub(crate) const TENANT: File = File(12);
+pub(crate) const TIMER: File = File(13);
+pub(crate) const WAIT: File = File(14);
+pub(crate) const WORKER: File = File(15);
 
-const FILES: [&str; 15] = [
+const FILES: [&str; 16] = [
     include_str!("attempt.sql"),
     include_str!("definition.sql"),
     include_str!("event.sql"),
     include_str!("leader.sql"),
+    include_str!("memo.sql"),
     include_str!("payload.sql"),
     include_str!("position.sql"),
     include_str!("queue.sql"),

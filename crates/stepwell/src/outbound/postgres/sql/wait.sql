@@ -11,9 +11,19 @@ delete from stepwell.wait where ctid = any(array(
         where wait.run = gone.run and wait.node = gone.node
         offset 0) as found))
 
+-- name: delete_ended_waits
+-- Waits of functions that are over one by one.
+delete from stepwell.wait where ctid = any(array(
+    select found.at from unnest($1::uuid[], $2::int[], $3::text[]) as gone (run, node, key)
+    cross join lateral (
+        select wait.ctid as at from stepwell.wait
+        where wait.run = gone.run and wait.node = gone.node and wait.key = gone.key
+        offset 0) as found))
+
 -- name: read_waits
 -- The open waits of runs, the oldest of each first.
-select {wait} from stepwell.wait where wait.run = any($1) order by wait.run, wait.number
+select {wait} from stepwell.wait where wait.run = any($1)
+order by wait.run, wait.number, wait.place, wait.node
 
 -- name: waiting_runs
 -- A page of runs of a tenant and a workflow that wait for a signal: the first of each version of
@@ -32,4 +42,4 @@ order by found.run
 limit $5
 
 -- name: dump_waits
-select {wait} from stepwell.wait order by wait.run, wait.number
+select {wait} from stepwell.wait order by wait.run, wait.number, wait.place, wait.node

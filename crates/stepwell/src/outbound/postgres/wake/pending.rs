@@ -11,11 +11,12 @@ use crate::ports::{Hint, HintSender};
 pub(crate) struct WakeKinds(u8);
 
 /// The words of notifications, and whom they concern.
-const WORDS: [(&str, WakeKinds); 5] = [
+const WORDS: [(&str, WakeKinds); 6] = [
     ("ready", WakeKinds::of(Hint::Ready)),
     ("timers", WakeKinds::of(Hint::Timers)),
     ("ended", WakeKinds::of(Hint::Ended)),
     ("claims", WakeKinds::of(Hint::Claims)),
+    ("received", WakeKinds::of(Hint::Received)),
     ("policies", WakeKinds::POLICIES),
 ];
 

@@ -137,6 +137,7 @@ impl CachedTask {
             losses: 0,
             queued_logged: false,
             resumed: None,
+            next_memo: 0,
         };
         fresh == self.row && self.place.is_none()
     }
@@ -182,6 +183,7 @@ mod tests {
             losses: 0,
             queued_logged: false,
             resumed: None,
+            next_memo: 0,
         }
     }
 
@@ -197,6 +199,7 @@ mod tests {
             losses: 7,
             queued_logged: !row.queued_logged,
             resumed: Some(Resumed::Signal(7)),
+            next_memo: 7,
         }
     }
 

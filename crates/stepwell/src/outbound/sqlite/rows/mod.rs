@@ -9,6 +9,7 @@ mod cells;
 pub(crate) mod definition;
 pub(crate) mod event;
 pub(crate) mod leader;
+pub(crate) mod memo;
 pub(crate) mod payload;
 #[cfg(test)]
 mod plans;
@@ -33,6 +34,7 @@ pub(crate) const TABLES: &[Table] = &[
     attempt::ATTEMPT,
     definition::DEFINITION,
     event::EVENT,
+    memo::MEMO,
     queue::CANDIDATE,
     queue::PARKED,
     queue::PLACE,
@@ -55,6 +57,7 @@ const FILES: &[(&str, &str)] = &[
     (include_str!("../sql/definition.sql"), include_str!("definition.rs")),
     (include_str!("../sql/event.sql"), include_str!("event.rs")),
     (include_str!("../sql/leader.sql"), include_str!("leader.rs")),
+    (include_str!("../sql/memo.sql"), include_str!("memo.rs")),
     (include_str!("../sql/payload.sql"), include_str!("payload.rs")),
     (include_str!("../sql/queue.sql"), include_str!("queue.rs")),
     (include_str!("../sql/run.sql"), include_str!("run.rs")),

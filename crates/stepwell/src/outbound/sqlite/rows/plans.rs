@@ -18,6 +18,7 @@ const HOT: &[&str] = &[
     "event",
     "wait",
     "signal",
+    "memo",
     "throttled",
     "parked",
     "timer",
@@ -29,6 +30,7 @@ const HOT: &[&str] = &[
 const READ_EVERYTHING: &[(&str, &str)] = &[
     ("dump_attempts", "a dump is for checks"),
     ("dump_events", "a dump is for checks"),
+    ("dump_memos", "a dump is for checks"),
     ("dump_runs", "a dump is for checks"),
     ("dump_signals", "a dump is for checks"),
     ("dump_tasks", "a dump is for checks"),
@@ -109,7 +111,7 @@ fn no_statement_reads_a_whole_hot_table() {
 fn a_view_of_one_run_reads_that_run_only() {
     let connection = migrated();
     let views = ["runs", "tasks", "attempts", "events", "timers", "waits", "signals"];
-    for view in views.into_iter().chain(["inputs", "outputs"]) {
+    for view in views.into_iter().chain(["inputs", "memos", "outputs"]) {
         let found =
             scans(&connection, &format!("select * from {view} where tenant = ? and run = ?"));
         assert!(found.is_empty(), "{view}: {found:?}");

@@ -10,17 +10,17 @@ use stepwell_core::id::{
 };
 use stepwell_core::queue::{OrderKey, Position, TenantNo};
 use stepwell_core::run::{
-    AttemptRow, AttemptState, Claim, EventKind, EventRow, Phase, Resumed, RetryPlan, RunFailure,
-    RunRow, RunStatus, SignalRow, TaskRow, WaitRow,
+    AttemptRow, AttemptState, Claim, EventKind, EventRow, MemoOutcome, MemoRow, Phase, Resumed,
+    RetryPlan, RunFailure, RunRow, RunStatus, SignalRow, TaskRow, WaitKind, WaitRow,
 };
 use stepwell_core::time::Timestamp;
 
 use super::task::{Place, TaskWrite};
 use super::wait::WaitingRun;
-use super::{TABLES, attempt, event, run, signal, task, tenant, wait, worker};
+use super::{TABLES, attempt, event, memo, run, signal, task, tenant, wait, worker};
 use crate::outbound::sqlite::file::{File, Statements};
 use crate::outbound::sqlite::schema::migrate;
-use crate::ports::{Payload, TrafficCounter};
+use crate::ports::{ClaimRef, Payload, TrafficCounter};
 
 const TENANT: TenantNo = TenantNo(1);
 
@@ -136,6 +136,7 @@ fn row(phase: Phase) -> TaskRow {
         losses: 6,
         queued_logged: true,
         resumed: Some(Resumed::Signal(7)),
+        next_memo: 8,
     }
 }
 
@@ -229,7 +230,10 @@ fn waits_are_read_as_they_were_written() {
         let run = WaitingRun { no, key, tenant_no: TENANT, definition: DefinitionId(3) };
         let open = WaitRow {
             node: Node(2),
+            key: "approval#2".into(),
             number: 4,
+            place: 9,
+            kind: WaitKind::Signal,
             signals: vec!["paid".into(), "refunded".into()],
             matching: [("order".to_owned(), "4711".to_owned())].into(),
             n_signals_before: 5,
@@ -237,12 +241,52 @@ fn waits_are_read_as_they_were_written() {
             deadline: Some(Timestamp::from_micros(7)),
         };
         let older = WaitRow { node: Node(8), number: 3, ..open.clone() };
-        wait::insert(file, run, &open).unwrap();
-        wait::insert(file, run, &older).unwrap();
-        assert_eq!(wait::of_run(file, key).unwrap(), [older.clone(), open.clone()]);
-        assert_eq!(wait::all(file).unwrap(), [(key, older), (key, open.clone())]);
-        wait::delete(file, no, Node(8)).unwrap();
+        let (kind, signals) = (WaitKind::Sleep, Vec::new());
+        let sleep = WaitRow { key: "nap".into(), place: 10, kind, signals, ..open.clone() };
+        for wait in [&open, &older, &sleep] {
+            wait::insert(file, run, wait).unwrap();
+        }
+        let all = [older, open.clone(), sleep.clone()];
+        assert_eq!(wait::of_run(file, key).unwrap(), all);
+        assert_eq!(wait::all(file).unwrap(), all.map(|wait| (key, wait)));
+        wait::delete_all(file, no, Node(8)).unwrap();
+        assert_eq!(wait::of_run(file, key).unwrap(), [open.clone(), sleep]);
+        wait::delete(file, no, Node(2), "nap").unwrap();
         assert_eq!(wait::of_run(file, key).unwrap(), [open]);
+    });
+}
+
+#[test]
+fn memos_are_read_as_they_were_written() {
+    on_file(|file| {
+        let key = RunKey(77);
+        let no = run::insert(file, &fresh_run(), TENANT, &[0; 32], None).unwrap().unwrap();
+        let due = Some(Timestamp::from_micros(12));
+        let outcomes = [
+            MemoOutcome::Begun { due, failure: Some(failure()) },
+            MemoOutcome::Given,
+            MemoOutcome::Failed(failure()),
+            MemoOutcome::Slept,
+            MemoOutcome::Ended(Resumed::TimedOut),
+            MemoOutcome::Round(3),
+        ];
+        for (number, outcome) in (1..).zip(outcomes) {
+            let (node, memo_key) = (Node(2), format!("memo-{number}"));
+            let (began_at, at) = (Timestamp::from_micros(5), Timestamp::from_micros(6));
+            let row = MemoRow { node, key: memo_key, number, outcome, tries: 4, began_at, at };
+            let given = Payload::new("json".into(), *b"1");
+            let payload = Some(&given).filter(|_| row.outcome == MemoOutcome::Given);
+            memo::put(file, no, &row, payload, Some(Token(7))).unwrap();
+            let stored = memo::of_run(file, key, Some(Node(2))).unwrap().pop().unwrap();
+            assert_eq!(stored.row, row);
+            let is_over = row.outcome == MemoOutcome::Ended(Resumed::TimedOut);
+            let expected = if is_over { Some(Payload::timed_out()) } else { payload.cloned() };
+            assert_eq!(stored.payload, expected);
+            assert_eq!(memo::all(file).unwrap(), [(key, row.clone())]);
+            let claim = ClaimRef { run: key, node: Node(2), token: Token(7) };
+            assert_eq!(memo::stored_at(file, claim, &row.key).unwrap(), Some(row.at));
+            memo::clear(file, no, Node(2)).unwrap();
+        }
     });
 }
 

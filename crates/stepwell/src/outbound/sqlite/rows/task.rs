@@ -46,6 +46,7 @@ pub(super) const TASK: Table = Table {
         Column::changed("worker", "integer"),
         Column::changed("token", "blob"),
         Column::changed("resumed_by", "integer"),
+        Column::changed("next_memo", "integer"),
         Column::changed("queue", "text"),
         Column::changed("order_key", "integer"),
         Column::changed("number", "integer"),
@@ -109,6 +110,7 @@ fn read_row(row: Cells<'_, '_>) -> Rows<TaskRow> {
         losses: row.count(const { at("losses") })?,
         queued_logged: row.get(const { at("queued_logged") })?,
         resumed: resumed(row, const { at("resumed_by") })?,
+        next_memo: row.unsigned(const { at("next_memo") })?,
     })
 }
 
@@ -305,7 +307,7 @@ impl TaskWrite<'_> {
         )
     }
 
-    /// Writes everything but losses and place.
+    /// Writes everything but losses, memos and place.
     pub(crate) fn move_on(self, file: File<'_, '_>) -> Rows<usize> {
         let (row, claim, (queued_at, due_at)) = (self.row, self.row.claim(), times(self.row));
         file.run_small(
@@ -368,6 +370,7 @@ impl TaskWrite<'_> {
                 self.worker_no,
                 claim.map(|claim| token(claim.token)),
                 resumed_by(row),
+                int(row.next_memo),
                 place.map(|place| place.queue.as_str()),
                 place.map(|place| int(place.order.0)),
                 place.map(|place| int(place.number)),

@@ -3,7 +3,7 @@
 use rusqlite::params;
 use stepwell_core::id::{DefinitionId, Node, RunKey, Tenant};
 use stepwell_core::queue::TenantNo;
-use stepwell_core::run::WaitRow;
+use stepwell_core::run::{WaitKind, WaitRow};
 use stepwell_core::time::Timestamp;
 
 use super::cells::{Cells, ONLY, Rows, int, json, key};
@@ -12,6 +12,7 @@ use crate::outbound::sqlite::file::File;
 
 const SQL: &str = include_str!("../sql/wait.sql");
 const DELETE_WAIT: &str = named(SQL, "delete_wait");
+const DELETE_WAITS: &str = named(SQL, "delete_waits");
 const DUMP_WAITS: &str = named(SQL, "dump_waits");
 const INSERT_WAIT: &str = named(SQL, "insert_wait");
 const READ_WAITS: &str = named(SQL, "read_waits");
@@ -22,7 +23,10 @@ pub(super) const WAIT: Table = Table {
     columns: &[
         Column::key("run", "integer"),
         Column::key("node", "integer"),
+        Column::key("key", "text"),
         Column::kept("number", "integer"),
+        Column::kept("place", "integer"),
+        Column::kept("kind", "integer"),
         Column::kept("tenant_no", "integer"),
         Column::kept("definition", "integer"),
         Column::kept("run_key", "blob"),
@@ -41,7 +45,10 @@ const fn at(column: &str) -> usize {
 fn read(row: Cells<'_, '_>) -> Rows<WaitRow> {
     Ok(WaitRow {
         node: row.node(const { at("node") })?,
+        key: row.get(const { at("key") })?,
         number: row.unsigned(const { at("number") })?,
+        place: row.count(const { at("place") })?,
+        kind: row.state(const { at("kind") }, WaitKind::ALL, |kind| kind as i64)?,
         signals: row.json("awaited signals", const { at("signals") })?,
         matching: row.json("awaited attributes", const { at("matching") })?,
         n_signals_before: row.unsigned(const { at("n_signals_before") })?,
@@ -65,7 +72,10 @@ pub(crate) fn insert(file: File<'_, '_>, run: WaitingRun, wait: &WaitRow) -> Row
         params![
             run.no,
             wait.node.0,
+            wait.key,
             int(wait.number),
+            wait.place,
+            wait.kind as i64,
             run.tenant_no.0,
             run.definition.0,
             key(run.key),
@@ -79,8 +89,14 @@ pub(crate) fn insert(file: File<'_, '_>, run: WaitingRun, wait: &WaitRow) -> Row
     Ok(())
 }
 
-pub(crate) fn delete(file: File<'_, '_>, run_no: i64, node: Node) -> Rows<()> {
-    file.run(DELETE_WAIT, params![run_no, node.0]).map(drop)
+/// Deletes all waits of a task.
+pub(crate) fn delete_all(file: File<'_, '_>, run_no: i64, node: Node) -> Rows<()> {
+    file.run(DELETE_WAITS, params![run_no, node.0]).map(drop)
+}
+
+/// Deletes one wait of a function.
+pub(crate) fn delete(file: File<'_, '_>, run_no: i64, node: Node, wait_key: &str) -> Rows<()> {
+    file.run(DELETE_WAIT, params![run_no, node.0, wait_key]).map(drop)
 }
 
 /// The open waits of a run, oldest first.

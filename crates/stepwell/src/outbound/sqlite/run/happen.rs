@@ -1,5 +1,6 @@
 //! Something happens to a run: load, decide, write.
 
+use std::collections::BTreeMap;
 use std::slice;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use stepwell_core::id::RunKey;
 use super::load::load;
 use super::write::write;
 use crate::outbound::sqlite::writer::Transaction;
-use crate::ports::{StoreError, StoredDefinition};
+use crate::ports::{Payload, StoreError, StoredDefinition};
 
 /// Something happens to a run or to one of its tasks, and what follows is written.
 pub(crate) fn happen(
@@ -20,7 +21,7 @@ pub(crate) fn happen(
     let plan = plan_of(transaction, run)?;
     let mut image = load(transaction, run, &plan, slice::from_ref(&happening))?;
     let verdict = decide(&mut image, happening);
-    write(transaction, image, &plan)?;
+    write(transaction, image, &plan, &SignalPayloads::new())?;
     Ok(verdict)
 }
 
@@ -30,10 +31,23 @@ pub(crate) fn happen_all(
     run: RunKey,
     happenings: Vec<Happening>,
 ) -> Result<Vec<Verdict>, StoreError> {
+    happen_with(transaction, run, happenings, &SignalPayloads::new())
+}
+
+/// What signals bring, by their keys.
+pub(super) type SignalPayloads<'p> = BTreeMap<&'p str, &'p Payload>;
+
+/// As [`happen_all`], with what signals among the happenings bring.
+pub(super) fn happen_with(
+    transaction: &mut Transaction<'_, '_>,
+    run: RunKey,
+    happenings: Vec<Happening>,
+    payloads: &SignalPayloads<'_>,
+) -> Result<Vec<Verdict>, StoreError> {
     let plan = plan_of(transaction, run)?;
     let mut image = load(transaction, run, &plan, &happenings)?;
     let verdicts = happenings.into_iter().map(|happening| decide(&mut image, happening)).collect();
-    write(transaction, image, &plan)?;
+    write(transaction, image, &plan, payloads)?;
     Ok(verdicts)
 }
 

@@ -9,19 +9,22 @@ use stepwell_core::run::{Resumed, RunFailure, TaskState};
 use crate::outbound::sqlite::cache::{CachedRun, DefinitionCache};
 use crate::outbound::sqlite::file::{File, corrupt};
 use crate::outbound::sqlite::rows;
+use crate::outbound::sqlite::rows::memo::Earlier;
 use crate::outbound::sqlite::rows::task::TaskResult;
 use crate::outbound::sqlite::writer::Transaction;
 use crate::ports::{
-    ClaimedTask, InputsOf, ParentInput, Payload, StoreError, StoredDefinition, TaskInputs,
+    ClaimRef, ClaimedTask, History, InputsOf, ParentInput, Payload, StoreError, StoredDefinition,
+    TaskInputs,
 };
 
 /// Gives tasks that were just claimed their inputs, if those need not be read: the run's input was
-/// seen here, and its parents complete in this call. A task that was resumed has to read by what.
+/// seen here, and its parents complete in this call. A task that was executed before has to read
+/// what it left.
 pub(crate) fn add_at_hand(
     transaction: &mut Transaction<'_, '_>,
     tasks: &mut [ClaimedTask],
 ) -> Result<(), StoreError> {
-    for task in tasks.iter_mut().filter(|task| task.resumed.is_none()) {
+    for task in tasks.iter_mut().filter(|task| !task.inputs_of().has_history()) {
         let run = transaction.cache.runs.load(transaction.file, task.claim.run)?;
         task.inputs = at_hand(run, &task.definition, task.claim.node);
     }
@@ -37,7 +40,7 @@ fn at_hand(run: &CachedRun, stored: &StoredDefinition, node: Node) -> Option<Tas
     };
     let parents = stored.definition.graph.parents(node).iter().map(|edge| result(edge.node));
     let parents = parents.collect::<Option<Vec<ParentInput>>>()?;
-    Some(TaskInputs { input, parents, failure: None, resumed: None })
+    Some(TaskInputs { input, parents, failure: None, resumed: None, history: None })
 }
 
 /// Reads what claimed tasks are executed with.
@@ -48,16 +51,34 @@ pub(crate) fn read(
 ) -> Result<Vec<TaskInputs>, StoreError> {
     let mut inputs = Vec::with_capacity(tasks.len());
     let mut last: Option<Siblings> = None;
-    for InputsOf { claim, resumed } in tasks {
+    for task in tasks {
+        let InputsOf { claim, resumed, .. } = task;
         let mut siblings = match last.take() {
             Some(siblings) if siblings.run == claim.run => siblings,
             _ => Siblings::of(file, definitions, claim.run)?,
         };
         let resumed = resumed.map(|resumed| resumed_with(file, claim.run, resumed)).transpose()?;
-        inputs.push(TaskInputs { resumed, ..siblings.inputs(file, claim.node)? });
+        let history = if task.has_history() { read_history(file, claim)? } else { None };
+        inputs.push(TaskInputs { resumed, history, ..siblings.inputs(file, claim.node)? });
         last = Some(siblings);
     }
     Ok(inputs)
+}
+
+/// What an execution finds of those before it.
+fn read_history(file: File<'_, '_>, claim: &ClaimRef) -> Result<Option<Box<History>>, StoreError> {
+    let ClaimRef { run, node, .. } = *claim;
+    let Some(earlier) = rows::memo::earlier(file, run, node)? else { return Ok(None) };
+    let Earlier { has_suspended, has_losses, has_signals, began_at } = earlier;
+    let memos = rows::memo::of_run(file, run, Some(node))?;
+    let mut waits = Vec::new();
+    if has_suspended {
+        waits = rows::wait::of_run(file, run)?;
+        waits.retain(|wait| wait.node == node);
+    }
+    let began_at = began_at.unwrap_or_default();
+    let history = History { began_at, memos, waits, has_suspended, has_losses, has_signals };
+    Ok(Some(Box::new(history)))
 }
 
 /// What the tasks of one run share. Siblings come one after the other and have the same input and
@@ -97,7 +118,7 @@ impl Siblings {
         }
         let failure = self.failure.clone().filter(|_| node == Node::ON_FAILURE);
         let (input, parents) = (self.input.clone(), self.results.clone());
-        Ok(TaskInputs { input, parents, failure, resumed: None })
+        Ok(TaskInputs { input, parents, failure, resumed: None, history: None })
     }
 }
 
@@ -142,7 +163,11 @@ fn completed(
 }
 
 /// What ended a wait, as it is read.
-fn resumed_with(file: File<'_, '_>, run: RunKey, resumed: Resumed) -> Result<Payload, StoreError> {
+pub(crate) fn resumed_with(
+    file: File<'_, '_>,
+    run: RunKey,
+    resumed: Resumed,
+) -> Result<Payload, StoreError> {
     let Resumed::Signal(number) = resumed else { return Ok(Payload::timed_out()) };
     let payload = rows::signal::payload(file, run, number)?;
     payload.ok_or_else(|| corrupt(format!("signal {number} of run {run} is missing")))

@@ -21,7 +21,7 @@ pub(super) fn load<'d>(
     let Some(needs) = affected.inbox.take() else {
         return load_tasks(transaction, run, plan, affected);
     };
-    if needs.keys.is_empty() && !any_waits(transaction, run, happenings)? {
+    if needs.keys.is_empty() && !any_looks(transaction, run, happenings)? {
         return load_tasks(transaction, run, plan, affected);
     }
     let inbox = load_inbox(transaction, run, &needs)?;
@@ -29,17 +29,18 @@ pub(super) fn load<'d>(
     Ok(load_tasks(transaction, run, plan, affected)?.with_inbox(inbox))
 }
 
-/// Whether a task is WAITING whose timer fires. One that is tried again looks at no signal.
-fn any_waits(
+/// Whether waits are looked at: not by a task whose timer fires because it is tried again, nor by a
+/// sleep of its own.
+fn any_looks(
     transaction: &mut Transaction<'_, '_>,
     run: RunKey,
     happenings: &[Happening],
 ) -> Result<bool, StoreError> {
     let (file, runs) = (transaction.file, &mut transaction.cache.runs);
     for happening in happenings {
-        let Happening::Task(node, TaskHappening::TimerFired) = happening else { continue };
+        let Happening::Task(node, TaskHappening::TimerFired) = happening else { return Ok(true) };
         let task = runs.find_task(file, run, *node)?;
-        if task.is_some_and(|task| task.row.state() == TaskState::Waiting) {
+        if task.is_some_and(|task| task.row.state() != TaskState::Queued) {
             return Ok(true);
         }
     }

@@ -2,45 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use stepwell_core::decide::{
-    Happening, InboxNeeds, NewSignal, RunHappening, SignalAnswer, Verdict, affected, decide,
-};
+use stepwell_core::decide::{Happening, RunHappening, SignalAnswer, Verdict};
 use stepwell_core::id::RunKey;
-use stepwell_core::run::{Extras, Inbox};
 
-use super::happen::plan_of;
-use super::load::{load_inbox, load_tasks};
-use super::write::write;
+use super::happen::happen_with;
 use crate::outbound::sqlite::file::corrupt;
-use crate::outbound::sqlite::rows;
 use crate::outbound::sqlite::writer::Transaction;
 use crate::ports::{Payload, SignalRequest, SignalTarget, StoreError};
 
-/// Sends signals in their order. The waits and signals of a run are read once, however many signals
-/// go to it.
+/// Sends signals, those of one run in their order. A run is loaded and written once, however many
+/// signals go to it.
 pub(crate) fn send_all(
     transaction: &mut Transaction<'_, '_>,
     requests: Vec<SignalRequest>,
 ) -> Result<Vec<Option<SignalAnswer>>, StoreError> {
-    let mut runs = Vec::with_capacity(requests.len());
-    let mut needs: BTreeMap<RunKey, InboxNeeds> = BTreeMap::new();
-    for request in &requests {
-        let run = find_run(transaction, &request.to)?;
-        if let Some(run) = run {
-            needs.entry(run).or_default().keys.insert(request.signal.key.clone());
+    let mut answers = vec![None; requests.len()];
+    let mut of_runs: BTreeMap<RunKey, Vec<usize>> = BTreeMap::new();
+    for (ix, request) in requests.iter().enumerate() {
+        if let Some(run) = find_run(transaction, &request.to)? {
+            of_runs.entry(run).or_default().push(ix);
         }
-        runs.push(run);
     }
-    let mut inboxes = BTreeMap::new();
-    for (run, needs) in needs {
-        inboxes.insert(run, load_inbox(transaction, run, &needs)?);
-    }
-    let mut answers = Vec::with_capacity(requests.len());
-    for (run, request) in runs.into_iter().zip(requests) {
-        let SignalRequest { signal, payload, .. } = request;
-        let inbox = run.and_then(|run| Some((run, inboxes.get_mut(&run)?)));
-        let answer = inbox.map(|(run, inbox)| send(transaction, run, inbox, signal, &payload));
-        answers.push(answer.transpose()?);
+    for (run, of_run) in of_runs {
+        let sent: Vec<&SignalRequest> = of_run.iter().map(|ix| &requests[*ix]).collect();
+        for (ix, answer) in of_run.iter().zip(send(transaction, run, &sent)?) {
+            answers[*ix] = Some(answer);
+        }
     }
     Ok(answers)
 }
@@ -56,45 +43,22 @@ fn find_run(
     }
 }
 
+/// Sends signals to one run. What is stored of them is told from the others by key.
 fn send(
     transaction: &mut Transaction<'_, '_>,
     run: RunKey,
-    inbox: &mut Inbox,
-    signal: NewSignal,
-    payload: &Payload,
-) -> Result<SignalAnswer, StoreError> {
-    let plan = plan_of(transaction, run)?;
-    let concerned = concerned_by(inbox, &signal);
-    let happening = Happening::Run(RunHappening::Signalled(signal));
-    let mut affected = affected(&plan.definition, [&happening]);
-    affected.add_waits(&plan.definition, &concerned.waits, [&happening]);
-    let image = load_tasks(transaction, run, &plan, affected)?;
-    let mut image = image.with_inbox(concerned);
-    let verdict = decide(&mut image, happening);
-    let changes = write(transaction, image, &plan)?;
-    if let Some(extras) = changes.extras {
-        let run_no = transaction.cache.runs.load(transaction.file, run)?.no;
-        for signal in &extras.signals_stored {
-            rows::signal::insert(transaction.file, run_no, signal, payload)?;
-        }
-        keep_up(inbox, *extras);
-    }
-    match verdict {
+    sent: &[&SignalRequest],
+) -> Result<Vec<SignalAnswer>, StoreError> {
+    let signalled =
+        |request: &&SignalRequest| Happening::Run(RunHappening::Signalled(request.signal.clone()));
+    // Of several signals of one key the first is stored.
+    let payloads: BTreeMap<&str, &Payload> =
+        sent.iter().rev().map(|request| (&*request.signal.key, &request.payload)).collect();
+    let happenings = sent.iter().map(signalled).collect();
+    let verdicts = happen_with(transaction, run, happenings, &payloads)?;
+    let answer = |verdict| match verdict {
         Verdict::Signal(answer) => Ok(answer),
         _ => Err(corrupt("a signal was not answered")),
-    }
-}
-
-/// What a signal is compared with: the waits that are for it, and the signal of its key.
-fn concerned_by(inbox: &Inbox, signal: &NewSignal) -> Inbox {
-    let waits = inbox.waits.iter().filter(|wait| wait.is_for(&signal.name, &signal.attributes));
-    let signals = inbox.signals.iter().filter(|known| known.key == signal.key);
-    Inbox { waits: waits.cloned().collect(), signals: signals.cloned().collect() }
-}
-
-/// Does to an inbox what was done to the file, for the next signal.
-fn keep_up(inbox: &mut Inbox, extras: Extras) {
-    inbox.waits.retain(|wait| !extras.waits_closed.contains(&wait.node));
-    inbox.waits.extend(extras.waits_opened);
-    inbox.signals.extend(extras.signals_stored);
+    };
+    verdicts.into_iter().map(answer).collect()
 }

@@ -5,6 +5,7 @@ use stepwell_core::decide::{self, RunSeed};
 use stepwell_core::queue::TenantNo;
 use stepwell_core::run::RunRow;
 
+use super::happen::SignalPayloads;
 use super::write::write_changes;
 use crate::outbound::sqlite::cache::CachedRun;
 use crate::outbound::sqlite::file::corrupt;
@@ -47,7 +48,7 @@ pub(crate) fn start(
     let (run, tasks, changes) = image.into_parts();
     let (key, input) = (run.key, Some(input).filter(is_small));
     transaction.cache.runs.insert(CachedRun::fresh(run, no, tenant_no, input, tasks));
-    write_changes(transaction, key, &stored, &changes)?;
+    write_changes(transaction, key, &stored, &changes, &SignalPayloads::new())?;
     Ok(StartAnswer::Started)
 }
 

@@ -1,7 +1,10 @@
 //! Writing what the rules changed in a run.
 
 use stepwell_core::id::{Node, RunKey};
-use stepwell_core::run::{AttemptRow, AttemptState, Changes, Extras, RunImage};
+use stepwell_core::run::{AttemptRow, AttemptState, Changes, Extras, ROUND_KEY, RunImage};
+
+use super::happen::SignalPayloads;
+use crate::outbound::sqlite::file::{File, corrupt};
 
 use crate::outbound::sqlite::queue::{enqueue, limits};
 use crate::outbound::sqlite::rows;
@@ -13,13 +16,13 @@ use crate::outbound::sqlite::writer::Transaction;
 use crate::ports::{HintSet, Payload, StoreError, StoredDefinition};
 
 /// Takes a changed image back: rows first, then claims that ended, then what became ready, so that
-/// the room a claim leaves goes to those who waited longest. Gives what has changed: signals that
-/// are to be stored are left to those who know their payloads.
+/// the room a claim leaves goes to those who waited longest.
 pub(super) fn write(
     transaction: &mut Transaction<'_, '_>,
     image: RunImage<'_>,
     plan: &StoredDefinition,
-) -> Result<Changes, StoreError> {
+    payloads: &SignalPayloads<'_>,
+) -> Result<(), StoreError> {
     let (run, tasks, changes) = image.into_parts();
     let key = run.key;
     let cached = transaction.cache.runs.change(transaction.file, key)?;
@@ -27,8 +30,7 @@ pub(super) fn write(
     for task in tasks.into_iter().filter(|task| changes.touched.contains(&task.node)) {
         cached.set_task(task);
     }
-    write_changes(transaction, key, plan, &changes)?;
-    Ok(changes)
+    write_changes(transaction, key, plan, &changes, payloads)
 }
 
 /// Writes what follows from changed rows.
@@ -37,13 +39,15 @@ pub(super) fn write_changes(
     run: RunKey,
     plan: &StoredDefinition,
     changes: &Changes,
+    payloads: &SignalPayloads<'_>,
 ) -> Result<(), StoreError> {
     let file = transaction.file;
     let cached = transaction.cache.runs.load(file, run)?;
     let (run_no, tenant_no) = (cached.no, cached.tenant_no);
     write_history(transaction, run, run_no, changes)?;
     if let Some(extras) = &changes.extras {
-        write_inbox(transaction, run, extras)?;
+        write_inbox(transaction, run, extras, payloads)?;
+        write_memos(file, run_no, extras)?;
     }
     for node in changes.all_timers_cleared() {
         rows::timer::delete(file, run_no, node)?;
@@ -69,24 +73,47 @@ pub(super) fn write_changes(
     Ok(())
 }
 
-/// Writes waits that close and open, and who got which signal.
+/// Writes waits that close and open, signals, and who got which.
 fn write_inbox(
     transaction: &mut Transaction<'_, '_>,
     key: RunKey,
     extras: &Extras,
+    payloads: &SignalPayloads<'_>,
 ) -> Result<(), StoreError> {
     let file = transaction.file;
     let cached = transaction.cache.runs.load(file, key)?;
     let (no, tenant_no, definition) = (cached.no, cached.tenant_no, cached.row.definition);
     let run = WaitingRun { no, key, tenant_no, definition };
     for node in &extras.waits_closed {
-        rows::wait::delete(file, no, *node)?;
+        rows::wait::delete_all(file, no, *node)?;
+    }
+    for (node, key) in &extras.waits_ended {
+        rows::wait::delete(file, no, *node, key)?;
     }
     for wait in &extras.waits_opened {
         rows::wait::insert(file, run, wait)?;
     }
+    for signal in &extras.signals_stored {
+        let payload = payloads.get(&*signal.key);
+        let payload = payload.ok_or_else(|| corrupt("a signal has no payload"))?;
+        rows::signal::insert(file, no, signal, payload)?;
+    }
     for (number, node) in &extras.signals_consumed {
         rows::signal::consume(file, no, *number, *node)?;
+    }
+    Ok(())
+}
+
+/// Writes what functions have done. The input of a round is added by those who have it.
+fn write_memos(file: File<'_, '_>, run_no: i64, extras: &Extras) -> Result<(), StoreError> {
+    for node in &extras.memos_cleared {
+        rows::memo::clear(file, run_no, *node)?;
+    }
+    for (node, key) in &extras.memos_forgotten {
+        rows::memo::forget(file, run_no, *node, key)?;
+    }
+    for memo in &extras.memos {
+        rows::memo::put(file, run_no, memo, None, None)?;
     }
     Ok(())
 }
@@ -127,6 +154,17 @@ fn keep_end(
         output: None,
         is_large: false,
     }))
+}
+
+/// The input of the round that a function begins lies beside the memo of that round.
+pub(crate) fn keep_round(
+    transaction: &mut Transaction<'_, '_>,
+    run: RunKey,
+    node: Node,
+    input: &Payload,
+) -> Result<(), StoreError> {
+    let run_no = transaction.cache.runs.load(transaction.file, run)?.no;
+    rows::memo::set_payload(transaction.file, run_no, node, ROUND_KEY, input)
 }
 
 /// A small output goes with the row of its task, which is about to be written anyway.

@@ -9,8 +9,11 @@ use crate::outbound::sqlite::file::{SqliteOptions, corrupt};
 use crate::ports::StoreError;
 
 /// Each migration in the parts that are applied together. Nothing was released before the first.
-const MIGRATIONS: &[&[&str]] =
-    &[&[include_str!("migrations/0001_tables.sql"), include_str!("migrations/0001_views.sql")]];
+const MIGRATIONS: &[&[&str]] = &[&[
+    include_str!("migrations/0001_names.sql"),
+    include_str!("migrations/0001_tables.sql"),
+    include_str!("migrations/0001_views.sql"),
+]];
 
 /// The version this program works on.
 pub(crate) fn version_known() -> usize {

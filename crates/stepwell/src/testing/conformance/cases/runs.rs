@@ -47,6 +47,37 @@ macro_rules! conformance_cases {
                 a_made_up_token_changes_nothing,
                 a_commit_to_nothing_changes_nothing,
             }
+            memos {
+                what_a_function_has_done_is_read_by_its_next_execution,
+                a_first_execution_finds_nothing_of_earlier_ones,
+                memos_of_one_task_are_no_others,
+                a_late_worker_cannot_store_a_memo,
+                a_memo_of_a_cancelled_run_is_refused,
+                a_memo_repeated_after_a_lost_reply_is_acknowledged,
+                what_a_function_may_have_heard_of_is_never_replaced,
+                one_stale_request_does_not_touch_the_others,
+                storing_a_memo_changes_neither_the_run_nor_its_log,
+                a_memo_clears_a_task_of_its_losses,
+                values_come_back_as_they_were_stored,
+                an_attempt_that_is_tried_again_forgets_the_failures_it_names,
+                another_round_begins_with_its_input_and_nothing_else,
+            }
+            functions {
+                a_function_that_sleeps_goes_on_when_the_time_is_up,
+                a_signal_wakes_a_function_that_waits,
+                a_wait_of_a_function_that_times_out_says_so,
+                a_function_hears_of_one_thing_and_the_rest_stays_open,
+                a_signal_that_came_before_is_heard_of_at_once,
+                a_signal_to_a_function_that_was_woken_is_kept_for_its_other_wait,
+                a_running_function_hears_of_a_signal_when_it_listens,
+                a_running_function_hears_of_a_deadline_when_it_listens,
+                what_was_left_to_a_wait_that_is_given_up_goes_to_another,
+                whatever_ends_a_function_takes_its_waits_along,
+                a_late_worker_can_neither_suspend_nor_listen,
+                a_repeated_suspension_counts_once,
+                a_suspension_clears_a_task_of_its_losses,
+                memos_and_waits_go_on_across_suspensions,
+            }
             commit {
                 a_repeated_completion_counts_once,
                 a_repeated_failure_is_charged_once,

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stepwell_core::id::Node;
 use stepwell_core::run::{
-    Attributes, Event, EventKind, Phase, Resumed, RunLog, SignalRow, TaskRow, WaitRow, read_log,
+    Attributes, Event, EventKind, MemoRow, Phase, Resumed, RunLog, SignalRow, TaskRow, WaitKind,
+    WaitRow, read_log,
 };
 
-use super::Findings;
+use super::{Findings, memos};
 use crate::ports::StoreDump;
 
 /// What the log tells of the last wait of a task.
@@ -36,17 +37,24 @@ pub(super) fn check(dump: &StoreDump, log: &RunLog, tasks: &[TaskRow], findings:
             format!("task {:?} has {:?}, its log {resumed:?}", task.node, task.resumed)
         });
     }
+    let memos = dump.memos.get(&key).map(Vec::as_slice).unwrap_or_default();
+    memos::check(memos, tasks, signals, findings);
     check_waits(tasks, waits, &heard, findings);
-    check_looks(tasks, waits, signals, findings);
-    check_given(signals, &given, findings);
-    check_order(signals, &given, findings);
+    // What was left to a wait that was given up is about to be looked at.
+    if !dump.timers.contains_key(&(key, Node::LOOK_AGAIN)) {
+        check_looks(tasks, waits, signals, findings);
+    }
+    check_given(signals, &given, memos, findings);
+    if memos.is_empty() {
+        check_order(signals, &given, findings);
+    }
 }
 
-/// Waits and signals belong to runs.
+/// Waits, signals and memos belong to runs.
 pub(super) fn check_owners(dump: &StoreDump, findings: &mut Findings) {
-    let owners = dump.waits.keys().chain(dump.signals.keys());
+    let owners = dump.waits.keys().chain(dump.signals.keys()).chain(dump.memos.keys());
     for key in owners.filter(|key| !dump.runs.contains_key(*key)) {
-        findings.add(format!("waits or signals belong to run {key}, which does not exist"));
+        findings.add(format!("waits, signals or memos belong to run {key}, which does not exist"));
     }
 }
 
@@ -81,6 +89,12 @@ fn listen<'log>(
         let (Some(node), Some(number)) = (event.node, event.number) else { continue };
         let of_task = heard.entry(node).or_default();
         match &event.kind {
+            // What a function waits for is told by its waits, and what it got by its memos.
+            EventKind::Waiting { keys, .. } if !keys.is_empty() => {}
+            EventKind::TimedOut { key, .. } if !key.is_empty() => {}
+            EventKind::Signalled { number: signal, key, .. } if !key.is_empty() => {
+                given.entry(*signal).or_default().push((number, node));
+            }
             EventKind::Waiting { .. } => {
                 *of_task = Heard { open: Some(event), resumed: None };
             }
@@ -96,7 +110,7 @@ fn listen<'log>(
                 findings.expect(is_over, || format!("{node:?} timed out before it was due"));
                 of_task.resumed = Some(Resumed::TimedOut);
             }
-            EventKind::Completed { .. } => of_task.resumed = None,
+            EventKind::Completed { .. } | EventKind::Continued { .. } => of_task.resumed = None,
             EventKind::Cancelled => of_task.open = None,
             _ => {}
         }
@@ -106,7 +120,8 @@ fn listen<'log>(
 
 /// Whether a wait was for a signal that came in time.
 fn was_for(wait: Option<&Event>, signal: &SignalRow) -> bool {
-    let Some(Event { at, kind: EventKind::Waiting { signals, matching, until }, .. }) = wait else {
+    let Some(Event { at, kind: EventKind::Waiting { signals, matching, until, .. }, .. }) = wait
+    else {
         return false;
     };
     let carries = |(name, value)| signal.attributes.get(name) == Some(value);
@@ -119,23 +134,34 @@ fn is_over(wait: &Event, timed_out: &Event) -> bool {
     until.is_some_and(|until| until <= timed_out.at)
 }
 
-/// A wait row stands for each WAITING task and for no other, oldest first, and says what the log
-/// says.
+/// A wait row stands for each task that is WAITING as a whole, and says what the log says. Those of
+/// functions stand as long as their task is open. They are listed oldest first.
 fn check_waits(
     tasks: &[TaskRow],
     waits: &[WaitRow],
     heard: &BTreeMap<Node, Heard<'_>>,
     findings: &mut Findings,
 ) {
-    let is_waiting = |task: &&TaskRow| matches!(task.phase, Phase::Waiting { .. });
-    let waiting: BTreeSet<Node> = tasks.iter().filter(is_waiting).map(|task| task.node).collect();
-    let open: BTreeSet<Node> = waits.iter().map(|wait| wait.node).collect();
-    findings.expect(waiting == open && open.len() == waits.len(), || {
-        format!("tasks {waiting:?} are WAITING, open waits have {open:?}")
+    findings.expect(waits.is_sorted_by_key(WaitRow::age), || {
+        "waits are not listed oldest first".to_owned()
     });
-    let is_sorted = waits.is_sorted_by(|one, next| one.number < next.number);
-    findings.expect(is_sorted, || "waits are not listed oldest first".to_owned());
-    for wait in waits {
+    let keys: BTreeSet<(Node, &str)> = waits.iter().map(|w| (w.node, w.key.as_str())).collect();
+    findings.expect(keys.len() == waits.len(), || "a wait stands twice".to_owned());
+    for task in tasks {
+        let of_task: Vec<&WaitRow> = waits.iter().filter(|wait| wait.node == task.node).collect();
+        let is_waiting = matches!(task.phase, Phase::Waiting { .. });
+        let may_have = task.may_have_waits() && !task.state().is_terminal();
+        let fits = match (is_waiting, &of_task[..]) {
+            (true, [wait]) => wait.kind == WaitKind::Signal,
+            (true, waits) => may_have && waits.iter().any(|wait| wait.kind == WaitKind::Signal),
+            (false, []) => true,
+            (false, waits) => may_have && waits.iter().all(|wait| !wait.key.is_empty()),
+        };
+        findings.expect(fits, || format!("task {:?} waits for {of_task:?}", task.phase));
+    }
+    let is_of_task = |wait: &WaitRow| tasks.iter().any(|task| task.node == wait.node);
+    findings.expect(waits.iter().all(is_of_task), || "a wait belongs to no task".to_owned());
+    for wait in waits.iter().filter(|wait| wait.key.is_empty()) {
         let opened = heard.get(&wait.node).and_then(|heard| heard.open);
         findings.expect(opened.is_some_and(|event| is_told_by(wait, event)), || {
             format!("{wait:?} was opened by {opened:?}")
@@ -144,34 +170,42 @@ fn check_waits(
 }
 
 fn is_told_by(wait: &WaitRow, event: &Event) -> bool {
-    let EventKind::Waiting { signals, matching, until } = &event.kind else { return false };
+    let EventKind::Waiting { signals, matching, until, .. } = &event.kind else { return false };
     (event.number, event.at) == (Some(wait.number), wait.opened_at)
         && (signals, matching, until) == (&wait.signals, &wait.matching, &wait.deadline)
 }
 
-/// A wait has its timer at its deadline, or before it to look at signals. One that has looked was
-/// given what was for it, unless an older wait may want the same and has yet to look.
+/// A task that waits has its timer at the first of the deadlines of its waits, or before that to
+/// look at signals. One that has looked was given what was for it, unless an older wait may want
+/// the same and has yet to look. A function that is not suspended has yet to look.
 fn check_looks(
     tasks: &[TaskRow],
     waits: &[WaitRow],
     signals: &[SignalRow],
     findings: &mut Findings,
 ) {
-    let due: BTreeMap<Node, _> = tasks.iter().map(|task| (task.node, task.phase.due())).collect();
-    let due = |wait: &WaitRow| due.get(&wait.node).copied().flatten();
-    let is_at_deadline = |wait: &WaitRow| due(wait) == wait.deadline;
-    // The timer of a wait for no time at all is at its deadline before it has looked.
-    let has_looked = |wait: &WaitRow| is_at_deadline(wait) && wait.deadline != Some(wait.opened_at);
+    let phases: BTreeMap<Node, &Phase> = tasks.iter().map(|t| (t.node, &t.phase)).collect();
+    let first = |wait: &WaitRow| {
+        let of_task = waits.iter().filter(|other| other.node == wait.node);
+        of_task.filter_map(|wait| wait.deadline).min()
+    };
+    let has_looked = |wait: &WaitRow| match phases.get(&wait.node) {
+        // The timer of a wait for no time at all is at its deadline before it has looked.
+        Some(Phase::Waiting { due }) => *due == first(wait) && *due != Some(wait.opened_at),
+        _ => false,
+    };
     for wait in waits {
-        let is_before = |due| wait.deadline.is_none_or(|deadline| due <= deadline);
-        findings.expect(is_at_deadline(wait) || due(wait).is_some_and(is_before), || {
-            format!("{wait:?} has its timer at {:?}", due(wait))
-        });
-        findings.expect(due(wait).is_none_or(|due| due >= wait.opened_at), || {
-            format!("{wait:?} has its timer at {:?}", due(wait))
-        });
+        if let Some(Phase::Waiting { due }) = phases.get(&wait.node) {
+            let (due, first) = (*due, first(wait));
+            let is_before = |due| first.is_none_or(|first| due <= first.max(wait.opened_at));
+            let is_due = due == first || due.is_some_and(is_before) || !wait.key.is_empty();
+            findings.expect(is_due, || format!("{wait:?} has its timer at {due:?}"));
+            findings.expect(due.is_none_or(|due| due >= wait.opened_at), || {
+                format!("{wait:?} has its timer at {due:?}")
+            });
+        }
         for signal in signals.iter().filter(|signal| wait.takes(signal)) {
-            let is_first = |other: &&WaitRow| other.takes(signal) && other.number <= wait.number;
+            let is_first = |other: &&WaitRow| other.takes(signal) && other.age() <= wait.age();
             let is_looked_at = !waits.iter().filter(is_first).all(has_looked);
             findings.expect(is_looked_at, || {
                 format!("{:?} waits for signal {} and was not given it", wait.node, signal.number)
@@ -181,10 +215,14 @@ fn check_looks(
 }
 
 /// A consumed signal was given once, to the task that its row names; any other to nobody.
-fn check_given(signals: &[SignalRow], given: &Given, findings: &mut Findings) {
+fn check_given(signals: &[SignalRow], given: &Given, memos: &[MemoRow], findings: &mut Findings) {
     for signal in signals {
         let receivers = given.get(&signal.number).map(Vec::as_slice).unwrap_or_default();
-        let receivers: Vec<Node> = receivers.iter().map(|(_, node)| *node).collect();
+        let mut receivers: Vec<Node> = receivers.iter().map(|(_, node)| *node).collect();
+        if receivers.is_empty() {
+            let by_memo = |node: &Node| memos::tell_of(memos, *node, signal.number);
+            receivers.extend(signal.consumed_by.filter(by_memo));
+        }
         findings.expect(receivers == signal.consumed_by.as_slice(), || {
             let SignalRow { number, consumed_by, .. } = signal;
             format!("signal {number} is consumed by {consumed_by:?} and was given to {receivers:?}")

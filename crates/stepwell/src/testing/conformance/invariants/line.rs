@@ -40,8 +40,12 @@ pub(super) fn check(dump: &StoreDump, findings: &mut Findings) {
     }
     findings.expect(n_places == dump.places.len(), || "a place belongs to no task".to_owned());
     // Those of runs are held to their deadlines elsewhere.
-    let is_of_run =
-        |(run, node): &&(RunKey, Node)| *node == Node::DEADLINE && dump.runs.contains_key(run);
+    let is_open = |run: &RunKey| dump.runs.get(run).is_some_and(|l| !l.run.status.is_terminal());
+    let is_of_run = |(run, node): &&(RunKey, Node)| match *node {
+        Node::DEADLINE => dump.runs.contains_key(run),
+        Node::LOOK_AGAIN => is_open(run),
+        _ => false,
+    };
     n_timers += dump.timers.keys().filter(is_of_run).count();
     findings.expect(n_timers == dump.timers.len(), || "a timer belongs to no task".to_owned());
     check_claims(dump, &claims, findings);

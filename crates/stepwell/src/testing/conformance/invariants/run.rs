@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stepwell_core::id::{Node, Token};
 use stepwell_core::run::{
-    AttemptRow, AttemptState, Phase, RunLog, RunRow, RunStatus, TaskRow, TaskState,
+    AttemptRow, AttemptState, EventKind, EventRow, Phase, RunLog, RunRow, RunStatus, TaskRow,
+    TaskState,
 };
 use stepwell_core::workflow::{Definition, NodeKind};
 
@@ -37,7 +38,8 @@ pub(super) fn check(
         let mut of_task = Findings::default();
         fan_in(definition, task, &states, &mut of_task);
         let attempts = attempts.remove(&task.node).unwrap_or_default();
-        check_attempts(definition, task, attempts, &mut of_task);
+        let forgiven = forgiven_until(&log.events, task.node);
+        check_attempts(definition, task, attempts, forgiven, &mut of_task);
         let name = definition.name(task.node);
         findings.0.extend(of_task.0.iter().map(|finding| format!("task {name:?}: {finding}")));
     }
@@ -128,12 +130,21 @@ fn fan_in(definition: &Definition, task: &TaskRow, states: &States, findings: &m
     });
 }
 
+/// The attempt with which a function last began another round: what failed before is forgiven.
+fn forgiven_until(events: &[EventRow], node: Node) -> u32 {
+    let is_round = |event: &&EventRow| {
+        event.node == Some(node) && matches!(event.kind, EventKind::Continued { .. })
+    };
+    events.iter().filter(is_round).map(|event| event.attempt).max().unwrap_or(0)
+}
+
 /// S5, S9, S10: attempts are numbered without gaps, each under a token of its own, and add up to
 /// the task's numbers.
 fn check_attempts(
     definition: &Definition,
     task: &TaskRow,
     mut attempts: Vec<&AttemptRow>,
+    forgiven: u32,
     findings: &mut Findings,
 ) {
     attempts.sort_by_key(|attempt| attempt.attempt);
@@ -149,7 +160,11 @@ fn check_attempts(
         attempts.iter().map(|attempt| attempt.claim.token).chain(held).collect();
     findings.expect(tokens.len() == n_claims, || "a token was used twice".to_owned());
     let count = |state| attempts.iter().filter(|attempt| attempt.state == state).count();
-    let n_failed = count(AttemptState::Failed) + count(AttemptState::TimedOut);
+    let is_failed = |attempt: &&&AttemptRow| {
+        matches!(attempt.state, AttemptState::Failed | AttemptState::TimedOut)
+    };
+    let charged = attempts.iter().filter(|attempt| attempt.attempt > forgiven);
+    let n_failed = charged.filter(is_failed).count();
     findings.expect(task.failures as usize == n_failed, || {
         format!("failures is {}, but {n_failed} attempts failed", task.failures)
     });

@@ -271,7 +271,19 @@ pub fn failed_until(delay: Duration) -> Outcome {
     failed_with("not yet", RetryAdvice::After(delay))
 }
 
+/// An execution that failed after steps of its function did.
+#[must_use]
+pub fn failed_forgetting(keys: &[&str]) -> Outcome {
+    match failed("a step failed") {
+        Outcome::Failed { failure, notes, chance, failures, .. } => {
+            let forgets = keys.iter().map(|key| (*key).to_owned()).collect();
+            Outcome::Failed { failure, notes, chance, failures, forgets }
+        }
+        other => other,
+    }
+}
+
 fn failed_with(message: &str, advice: RetryAdvice) -> Outcome {
     let failure = Failure::new(FailureKind::Error, "Error", message).with_retry(advice);
-    Outcome::Failed { failure, notes: BTreeMap::new(), chance: 0, failures: 0 }
+    Outcome::Failed { failure, notes: BTreeMap::new(), chance: 0, failures: 0, forgets: Vec::new() }
 }

@@ -1,53 +1,6 @@
 -- Every table of the store, in its own schema. Runs in one transaction under the migration lock,
 -- so a crash leaves no table behind.
 
--- Names of states, for views. Checks on states leave room, so that a new one needs no rebuilding
--- of tables: which states there are is the code's matter.
-create table stepwell.run_status (
-    number smallint primary key,
-    name text not null unique
-);
-insert into stepwell.run_status (number, name) values (0, 'RUNNING'), (1, 'ENDING'),
-    (2, 'COMPLETED'), (3, 'FAILED'), (4, 'CANCELLED');
-
-create table stepwell.task_state (
-    number smallint primary key,
-    name text not null unique
-);
-insert into stepwell.task_state (number, name) values (0, 'PENDING'), (1, 'QUEUED'),
-    (2, 'RUNNING'), (3, 'SLEEPING'), (4, 'WAITING'), (5, 'COMPLETED'), (6, 'FAILED'),
-    (7, 'CANCELLED'), (8, 'SKIPPED');
-
--- How attempts end, and the event of that: another one if the task will be tried again.
-create table stepwell.attempt_state (
-    number smallint primary key,
-    name text not null unique,
-    event text not null,
-    event_if_retried text not null
-);
-insert into stepwell.attempt_state (number, name, event, event_if_retried) values
-    (0, 'COMPLETED', 'COMPLETED', 'COMPLETED'),
-    (1, 'FAILED', 'FAILED', 'RETRYING'),
-    (2, 'TIMED_OUT', 'FAILED', 'RETRYING'),
-    (3, 'CANCELLED', 'CANCELLED', 'CANCELLED'),
-    (4, 'LOST', 'LEASE_LOST', 'LEASE_LOST'),
-    (5, 'RELEASED', 'RELEASED', 'RELEASED'),
-    (6, 'SUSPENDED', 'SUSPENDED', 'SUSPENDED');
-
-create table stepwell.worker_state (
-    number smallint primary key,
-    name text not null unique
-);
-insert into stepwell.worker_state (number, name) values (0, 'ALIVE'), (1, 'GONE'), (2, 'DEAD');
-
--- Timers of a run as a whole stand under node numbers that no task has.
-create table stepwell.run_timer (
-    node integer primary key,
-    name text not null unique
-);
-insert into stepwell.run_timer (node, name) values (2000000001, 'deadline'),
-    (2000000002, 'look again');
-
 -- What runs are decided on, one row for each structure of a workflow. Room for new versions of hot
 -- rows on their own page keeps updates off the indexes.
 create table stepwell.definition (
@@ -164,10 +117,12 @@ create table stepwell.task (
     token uuid,
     -- what ended its last wait: the number of a signal, 0 if time ran out
     resumed_by bigint,
+    -- the number of the next memo of its function, 0 if that was never suspended
+    next_memo bigint not null default 0,
     primary key (run, node),
     -- Few and short: the server reads their text anew for every statement.
     check (state between 0 and 15),
-    check (least(node, n_unmet, n_skipped, attempt, failures, losses, resumed_by) >= 0),
+    check (least(node, n_unmet, n_skipped, attempt, failures, losses, resumed_by, next_memo) >= 0),
     check (num_nonnulls(token, worker, started_at) = case state when 2 then 3 else 0 end),
     check ((state in (1, 2)) = (queued_at is not null)),
     check (case when due_at is null then state <> 3 else state in (1, 3, 4) end),
@@ -222,22 +177,29 @@ create table stepwell.event (
     primary key (run, number)
 );
 
--- What tasks wait for that are WAITING. A row is never updated: it goes when its wait is over. It
--- names tenant and definition, so that the waiting runs of a workflow are found in the order of
--- their keys, whatever others wait for.
+-- What tasks wait for that are WAITING, and what functions wait for, whatever their state. A row is
+-- never updated: it goes when its wait is over. It names tenant and definition, so that the waiting
+-- runs of a workflow are found in the order of their keys, whatever others wait for.
 create table stepwell.wait (
     run uuid not null,
     node integer not null check (node >= 0),
-    -- that of the event that opened it
+    -- the memo of a function that its end is recorded under, or nothing
+    key text collate "C" not null,
+    -- that of the event that opened it, or that came next
     number bigint not null check (number > 1),
+    -- its place among those of a function that opened together
+    place integer not null check (place >= 0),
+    -- 0 for a signal, 1 for a sleep, 2 for a step that is tried again
+    kind smallint not null check (kind between 0 and 15),
     tenant_no integer not null,
     definition integer not null,
-    signals text[] not null check (cardinality(signals) > 0),
+    signals text[] not null,
     matching text not null,
     n_signals_before bigint not null check (n_signals_before >= 0),
     opened_at bigint not null,
     deadline bigint,
-    primary key (run, node)
+    check ((cardinality(signals) > 0) = (kind = 0)),
+    primary key (run, node, key)
 );
 -- By the key's text, which sorts like the key: on a table that is empty now and then, a plan could
 -- else take this index to find the waits of a run, and read all of it.
@@ -259,6 +221,32 @@ create table stepwell.signal (
     unique (run, key)
 );
 create index signal_unconsumed on stepwell.signal (run, number) where consumed_by is null;
+
+-- What functions have done or begun. Stored under the claim of the function's task, whose row is
+-- locked meanwhile; neither the run nor the task is changed.
+create table stepwell.memo (
+    run uuid not null,
+    node integer not null check (node >= 0),
+    key text collate "C" not null,
+    -- its place in the order in which its function hears of it; 0 if it is not to be heard of yet
+    number bigint not null check (number >= 0),
+    state smallint not null check (state between 0 and 15),
+    tries integer not null check (tries >= 0),
+    began_at bigint not null,
+    at bigint not null,
+    -- when what was begun ends or is tried again
+    due_at bigint,
+    -- the signal that ended a wait, or the number of a round
+    refers_to bigint check (refers_to >= 0),
+    failure text,
+    -- the claim under which it was stored, unless a decision stored it
+    token uuid,
+    -- a value, or the input of a round
+    codec text,
+    bytes bytea,
+    primary key (run, node, key),
+    check ((bytes is null) = (codec is null))
+);
 
 -- The order of arrival of everything that waits.
 create sequence stepwell.arrival;

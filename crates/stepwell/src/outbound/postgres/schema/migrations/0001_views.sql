@@ -44,10 +44,17 @@ select tenant.name as tenant, run.id as run, definition.workflow,
         when parked.queue is not null then 'parked: nobody serves it in queue ' || parked.queue
         when task_state.name = 'SLEEPING' then 'sleep: until '
             || to_char(due.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-        when wait.signals is not null then 'signal: ' || array_to_string(wait.signals, ' or ')
-            || coalesce(', until ' || to_char((timestamptz 'epoch'
-                + wait.deadline * interval '1 microsecond') at time zone 'UTC',
-                'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '')
+        when task_state.name = 'WAITING' then 'signal: '
+            || array_to_string(array(
+                select each.signal from stepwell.wait
+                cross join lateral unnest(wait.signals) with ordinality as each (signal, place)
+                where wait.run = task.run and wait.node = task.node
+                group by each.signal
+                order by min(wait.number), min(wait.place), min(each.place)), ' or ')
+            || coalesce(', until ' || to_char((timestamptz 'epoch' + (
+                select min(wait.deadline) from stepwell.wait
+                where wait.run = task.run and wait.node = task.node)
+                * interval '1 microsecond') at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), '')
     end as waits_for,
     task.attempt, task.failures, task.losses,
     timestamptz 'epoch' + task.queued_at * interval '1 microsecond' as queued_at,
@@ -64,7 +71,6 @@ left join stepwell.worker on worker.no = task.worker
 left join stepwell.ready on ready.run = task.run and ready.node = task.node
 left join stepwell.throttled on throttled.run = task.run and throttled.node = task.node
 left join stepwell.parked on parked.run = task.run and parked.node = task.node
-left join stepwell.wait on wait.run = task.run and wait.node = task.node
 cross join lateral (
     select timestamptz 'epoch' + task.due_at * interval '1 microsecond' as at) as due;
 
@@ -144,10 +150,11 @@ left join stepwell.task_state on task_state.number = task.state
 left join stepwell.step on step.definition = run.definition and step.node = timer.node
 left join stepwell.run_timer on run_timer.node = timer.node;
 
--- What tasks wait for that are WAITING, and until when.
+-- What tasks and functions wait for, and until when.
 create view stepwell.waits as
 select tenant.name as tenant, run.id as run, definition.workflow, step.name as step,
-    wait.signals, wait.matching::json as matching,
+    nullif(wait.key, '') as memo_key, wait_kind.name as kind, wait.signals,
+    wait.matching::json as matching,
     timestamptz 'epoch' + wait.opened_at * interval '1 microsecond' as opened_at,
     timestamptz 'epoch' + wait.deadline * interval '1 microsecond' as deadline,
     wait.node, wait.run as key
@@ -155,6 +162,7 @@ from stepwell.wait
 join stepwell.run on run.key = wait.run
 join stepwell.tenant on tenant.tenant_no = run.tenant_no
 join stepwell.definition on definition.id = run.definition
+join stepwell.wait_kind on wait_kind.number = wait.kind
 left join stepwell.step on step.definition = run.definition and step.node = wait.node;
 
 create view stepwell.workers as
@@ -225,6 +233,27 @@ join stepwell.run on run.key = signal.run
 join stepwell.tenant using (tenant_no)
 join stepwell.definition on definition.id = run.definition
 left join stepwell.step on step.definition = run.definition and step.node = signal.consumed_by;
+
+-- What functions have done or begun, with the values of their steps.
+create view stepwell.memos as
+select tenant.name as tenant, run.id as run, definition.workflow, step.name as step,
+    memo.key as memo_key, nullif(memo.number, 0) as number, memo_state.name as state, memo.tries,
+    timestamptz 'epoch' + memo.began_at * interval '1 microsecond' as began_at,
+    timestamptz 'epoch' + memo.at * interval '1 microsecond' as stored_at,
+    (memo.at - memo.began_at) * interval '1 microsecond' as took,
+    timestamptz 'epoch' + memo.due_at * interval '1 microsecond' as due_at,
+    memo.refers_to,
+    memo.failure::json ->> 'kind' as failure_kind,
+    memo.failure::json ->> 'message' as failure,
+    memo.codec, length(memo.bytes) as n_bytes,
+    case memo.codec when 'json' then convert_from(memo.bytes, 'UTF8') end as value,
+    memo.node, memo.run as key
+from stepwell.memo
+join stepwell.run on run.key = memo.run
+join stepwell.tenant using (tenant_no)
+join stepwell.definition on definition.id = run.definition
+join stepwell.memo_state on memo_state.number = memo.state
+left join stepwell.step on step.definition = run.definition and step.node = memo.node;
 
 -- A wait left the signal it got, or that its time ran out.
 create view stepwell.outputs as

@@ -6,52 +6,6 @@ create table stepwell_migration (
     applied_at integer not null
 ) strict;
 
--- Names of states, for views. Checks on states leave room, so that a new one needs no rebuilding
--- of tables: which states there are is the code's matter.
-create table run_status (
-    number integer primary key,
-    name text not null unique
-) strict;
-insert into run_status (number, name) values (0, 'RUNNING'), (1, 'ENDING'), (2, 'COMPLETED'),
-    (3, 'FAILED'), (4, 'CANCELLED');
-
-create table task_state (
-    number integer primary key,
-    name text not null unique
-) strict;
-insert into task_state (number, name) values (0, 'PENDING'), (1, 'QUEUED'), (2, 'RUNNING'),
-    (3, 'SLEEPING'), (4, 'WAITING'), (5, 'COMPLETED'), (6, 'FAILED'), (7, 'CANCELLED'),
-    (8, 'SKIPPED');
-
--- How attempts end, and the event of that: another one if the task will be tried again.
-create table attempt_state (
-    number integer primary key,
-    name text not null unique,
-    event text not null,
-    event_if_retried text not null
-) strict;
-insert into attempt_state (number, name, event, event_if_retried) values
-    (0, 'COMPLETED', 'COMPLETED', 'COMPLETED'),
-    (1, 'FAILED', 'FAILED', 'RETRYING'),
-    (2, 'TIMED_OUT', 'FAILED', 'RETRYING'),
-    (3, 'CANCELLED', 'CANCELLED', 'CANCELLED'),
-    (4, 'LOST', 'LEASE_LOST', 'LEASE_LOST'),
-    (5, 'RELEASED', 'RELEASED', 'RELEASED'),
-    (6, 'SUSPENDED', 'SUSPENDED', 'SUSPENDED');
-
-create table worker_state (
-    number integer primary key,
-    name text not null unique
-) strict;
-insert into worker_state (number, name) values (0, 'ALIVE'), (1, 'GONE'), (2, 'DEAD');
-
--- Timers of a run as a whole stand under node numbers that no task has.
-create table run_timer (
-    node integer primary key,
-    name text not null unique
-) strict;
-insert into run_timer (node, name) values (2000000001, 'deadline'), (2000000002, 'look again');
-
 -- One row: counters, the latest time written down, and what holds for tenants without settings.
 create table counter (
     one integer primary key check (one = 1),
@@ -187,6 +141,8 @@ create table task (
     token blob check (length(token) = 16),
     -- what ended its last wait: the number of a signal, 0 if time ran out
     resumed_by integer check (resumed_by >= 0),
+    -- the number of the next memo of its function, 0 if that was never suspended
+    next_memo integer not null default 0 check (next_memo >= 0),
     -- its last attempt, if that completed and noted nothing: claim and times stay in the row
     ended_at integer,
     first_event integer check (first_event > 1),
@@ -264,24 +220,31 @@ create table event (
     primary key (run, number)
 ) strict, without rowid;
 
--- What tasks wait for that are WAITING. A row is never updated: it goes when its wait is over. It
--- names tenant, definition and the key of its run, so that the waiting runs of a workflow are found
--- in the order of their keys, whatever others wait for.
+-- What tasks wait for that are WAITING, and what functions wait for, whatever their state. A row is
+-- never updated: it goes when its wait is over. It names tenant, definition and the key of its run,
+-- so that the waiting runs of a workflow are found in the order of their keys, whatever others wait
+-- for.
 create table wait (
     run integer not null,
     node integer not null,
-    -- that of the event that opened it
+    -- the memo of a function that its end is recorded under, or nothing
+    key text not null,
+    -- that of the event that opened it, or that came next
     number integer not null check (number > 1),
+    -- its place among those of a function that opened together
+    place integer not null check (place >= 0),
+    -- 0 for a signal, 1 for a sleep, 2 for a step that is tried again
+    kind integer not null check (kind between 0 and 15),
     tenant_no integer not null references tenant (tenant_no),
     definition integer not null references definition (id),
     run_key blob not null check (length(run_key) = 16),
     -- names as a JSON array, and attributes as a JSON object
-    signals text not null check (json_array_length(signals) > 0),
+    signals text not null check ((json_array_length(signals) > 0) = (kind = 0)),
     matching text not null,
     n_signals_before integer not null check (n_signals_before >= 0),
     opened_at integer not null,
     deadline integer,
-    primary key (run, node),
+    primary key (run, node, key),
     foreign key (run, node) references task (run, node)
 ) strict, without rowid;
 create index wait_tenant on wait (tenant_no, definition, run_key);
@@ -302,6 +265,32 @@ create table signal (
     unique (run, key)
 ) strict, without rowid;
 create index signal_unconsumed on signal (run, number) where consumed_by is null;
+
+-- What functions have done or begun. Values may be large, so rows are not kept in the index.
+create table memo (
+    run integer not null,
+    node integer not null,
+    key text not null,
+    -- its place in the order in which its function hears of it; 0 if it is not to be heard of yet
+    number integer not null check (number >= 0),
+    state integer not null check (state between 0 and 15),
+    tries integer not null check (tries >= 0),
+    began_at integer not null,
+    at integer not null,
+    -- when what was begun ends or is tried again
+    due_at integer,
+    -- the signal that ended a wait, or the number of a round
+    refers_to integer check (refers_to >= 0),
+    failure text,
+    -- the claim under which it was stored, unless a decision stored it
+    token blob check (length(token) = 16),
+    -- a value, or the input of a round
+    codec text,
+    bytes blob,
+    check ((bytes is null) = (codec is null)),
+    unique (run, node, key),
+    foreign key (run, node) references task (run, node)
+) strict;
 
 -- Tasks behind their tenant's limit.
 create table throttled (

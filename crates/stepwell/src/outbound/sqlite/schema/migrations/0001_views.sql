@@ -45,10 +45,15 @@ select tenant.name as tenant, run.id as run, definition.workflow,
         when parked.queue is not null then 'parked: nobody serves it in queue ' || parked.queue
         when task_state.name = 'SLEEPING' then 'sleep: until '
             || strftime('%Y-%m-%dT%H:%M:%SZ', task.due_at / 1e6, 'unixepoch')
-        when wait.signals is not null then 'signal: '
-            || (select group_concat(value, ' or ') from json_each(wait.signals))
-            || coalesce(', until '
-                || strftime('%Y-%m-%dT%H:%M:%SZ', wait.deadline / 1e6, 'unixepoch'), '')
+        when task_state.name = 'WAITING' then 'signal: '
+            || (select group_concat(signal, ' or ') from (
+                select each.value as signal from wait, json_each(wait.signals) as each
+                where wait.run = task.run and wait.node = task.node
+                group by each.value
+                order by min(wait.number), min(wait.place), min(each.key)))
+            || coalesce(', until ' || strftime('%Y-%m-%dT%H:%M:%SZ', (
+                select min(wait.deadline) from wait
+                where wait.run = task.run and wait.node = task.node) / 1e6, 'unixepoch'), '')
     end as waits_for,
     task.attempt, task.failures, task.losses,
     case when task.ended_at is null then
@@ -65,8 +70,7 @@ join task_state on task_state.number = task.state
 left join step on step.definition = run.definition and step.node = task.node
 left join worker on worker.no = task.worker and task.ended_at is null
 left join throttled on throttled.run = task.run and throttled.node = task.node
-left join parked on parked.run = task.run and parked.node = task.node
-left join wait on wait.run = task.run and wait.node = task.node;
+left join parked on parked.run = task.run and parked.node = task.node;
 
 -- Attempts that completed are read from the rows of tasks, all others have rows of their own.
 create view attempts as
@@ -170,10 +174,10 @@ left join task_state on task_state.number = task.state
 left join step on step.definition = run.definition and step.node = timer.node
 left join run_timer on run_timer.node = timer.node;
 
--- What tasks wait for that are WAITING, and until when.
+-- What tasks and functions wait for, and until when.
 create view waits as
 select tenant.name as tenant, run.id as run, definition.workflow, step.name as step,
-    wait.signals, wait.matching,
+    nullif(wait.key, '') as memo_key, wait_kind.name as kind, wait.signals, wait.matching,
     strftime('%Y-%m-%dT%H:%M:%fZ', wait.opened_at / 1e6, 'unixepoch') as opened_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', wait.deadline / 1e6, 'unixepoch') as deadline,
     wait.node, hex(run.key) as key
@@ -181,6 +185,7 @@ from wait
 join run on run.no = wait.run
 join tenant on tenant.tenant_no = run.tenant_no
 join definition on definition.id = run.definition
+join wait_kind on wait_kind.number = wait.kind
 left join step on step.definition = run.definition and step.node = wait.node;
 
 create view workers as
@@ -193,6 +198,7 @@ select worker.id as worker,
         select distinct definition.workflow || ' ' || definition.version as name
         from serve join definition on definition.id = serve.service
         where serve.worker = worker.no order by 1)) as workflows,
+    -- RUNNING by its number, as the index has it
     (select count(*) from task where task.worker = worker.no and task.state = 2) as n_running,
     worker.lease_micros / 1e6 as lease_secs,
     strftime('%Y-%m-%dT%H:%M:%fZ', worker.seen_at / 1e6, 'unixepoch') as seen_at,
@@ -251,6 +257,27 @@ join tenant using (tenant_no)
 join definition on definition.id = run.definition
 left join step on step.definition = run.definition and step.node = signal.consumed_by;
 
+-- What functions have done or begun, with the values of their steps.
+create view memos as
+select tenant.name as tenant, run.id as run, definition.workflow, step.name as step,
+    memo.key as memo_key, nullif(memo.number, 0) as number, memo_state.name as state, memo.tries,
+    strftime('%Y-%m-%dT%H:%M:%fZ', memo.began_at / 1e6, 'unixepoch') as began_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', memo.at / 1e6, 'unixepoch') as stored_at,
+    (memo.at - memo.began_at) / 1e6 as took_secs,
+    strftime('%Y-%m-%dT%H:%M:%fZ', memo.due_at / 1e6, 'unixepoch') as due_at,
+    memo.refers_to,
+    memo.failure ->> '$.kind' as failure_kind,
+    memo.failure ->> '$.message' as failure,
+    memo.codec, length(memo.bytes) as n_bytes,
+    case memo.codec when 'json' then cast(memo.bytes as text) end as value,
+    memo.node, hex(run.key) as key
+from memo
+join run on run.no = memo.run
+join tenant using (tenant_no)
+join definition on definition.id = run.definition
+join memo_state on memo_state.number = memo.state
+left join step on step.definition = run.definition and step.node = memo.node;
+
 -- A wait left the signal it got, or that its time ran out.
 create view outputs as
 with named as not materialized (
@@ -266,7 +293,8 @@ with named as not materialized (
     union all
     select named.*, task.node, coalesce(signal.codec, 'timed-out'), coalesce(signal.bytes, x'')
     from named
-    join task on task.run = named.no and task.state = 5 and task.resumed_by is not null
+    join task on task.run = named.no and task.resumed_by is not null
+    join task_state on task_state.number = task.state and task_state.name = 'COMPLETED'
     left join signal on signal.run = task.run and signal.number = task.resumed_by
 )
 select tenant, id as run,

@@ -4,14 +4,18 @@
 //! the rules change the image, and writes what [`Changes`] lists. Rules see no store, stores
 //! hold no rules.
 
+mod changes;
+mod inbox;
+
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
+use alloc::collections::BTreeMap;
 use core::time::Duration;
 
+pub use changes::{Changes, Extras, Timer};
+
 use super::{
-    AttemptRow, AttemptState, Because, Claim, EventKind, EventRow, Inbox, Phase, RetryPlan, RunRow,
-    RunTimer, SignalRow, TaskRow, TaskState, Tasks, WaitRow, is_allowed,
+    AttemptRow, AttemptState, Because, EventKind, EventRow, Inbox, Phase, RetryPlan, RunRow,
+    RunTimer, TaskRow, TaskState, Tasks, is_allowed,
 };
 use crate::failure::Failure;
 use crate::id::Node;
@@ -27,75 +31,6 @@ pub struct RunImage<'d> {
     pub(crate) tasks: Tasks,
     inbox: Option<Box<Inbox>>,
     changes: Changes,
-}
-
-/// What a store has to write after the rules have worked on an image.
-#[derive(Debug, Default)]
-pub struct Changes {
-    /// Tasks whose rows changed.
-    pub touched: BTreeSet<Node>,
-    /// Tasks that enter their queue now, in order.
-    pub enqueued: Vec<Node>,
-    /// Tasks that leave their queue, or the line before it, without being claimed.
-    pub dequeued: Vec<Node>,
-    /// Timers to set.
-    pub timers: Vec<Timer>,
-    /// Tasks whose timer goes.
-    pub timers_cleared: Vec<Node>,
-    /// Claims that ended.
-    pub claims_ended: Vec<(Node, Claim)>,
-    /// Attempts that ended.
-    pub attempts: Vec<AttemptRow>,
-    /// Irregular events.
-    pub events: Vec<EventRow>,
-    /// Whether the run ended.
-    pub run_ended: bool,
-    /// What few decisions bring; the others pay a null pointer for it.
-    pub extras: Option<Box<Extras>>,
-}
-
-/// What few decisions bring.
-#[derive(Debug, Default)]
-pub struct Extras {
-    /// Tasks that were not there from the start: the run inserted them itself.
-    pub inserted: Vec<Node>,
-    /// The run's own timers that go.
-    pub run_timers_cleared: Vec<RunTimer>,
-    /// Waits that open. One of a task whose wait closes takes its place.
-    pub waits_opened: Vec<WaitRow>,
-    /// Tasks whose wait closes.
-    pub waits_closed: Vec<Node>,
-    /// Signals to store, in order. Some may have been consumed at once.
-    pub signals_stored: Vec<SignalRow>,
-    /// Signals that were stored before and are consumed now, with the task that gets each.
-    pub signals_consumed: Vec<(u64, Node)>,
-}
-
-impl Changes {
-    /// Whether the run itself inserted this task just now.
-    #[must_use]
-    pub fn is_inserted(&self, node: Node) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.inserted.contains(&node))
-    }
-
-    /// Timers that go: of tasks that moved on, and of the run.
-    pub fn all_timers_cleared(&self) -> impl Iterator<Item = Node> {
-        let of_run = self.extras.iter().flat_map(|extras| &extras.run_timers_cleared);
-        self.timers_cleared.iter().copied().chain(of_run.map(|timer| timer.node()))
-    }
-
-    fn extras(&mut self) -> &mut Extras {
-        self.extras.get_or_insert_default()
-    }
-}
-
-/// A timer to set for a task; the store adds the span to its own time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timer {
-    /// The task.
-    pub node: Node,
-    /// When it fires, counted from now.
-    pub after: Duration,
 }
 
 impl<'d> RunImage<'d> {
@@ -179,58 +114,15 @@ impl<'d> RunImage<'d> {
     }
 
     pub(crate) fn set_run_timer(&mut self, timer: RunTimer, after: Duration) {
-        self.changes.timers.push(Timer { node: timer.node(), after });
+        let node = timer.node();
+        self.changes.timers.retain(|timer| timer.node != node);
+        self.changes.timers.push(Timer { node, after });
     }
 
     pub(crate) fn clear_run_timer(&mut self, timer: RunTimer) {
         let cleared = &mut self.changes.extras().run_timers_cleared;
         if !cleared.contains(&timer) {
             cleared.push(timer);
-        }
-    }
-
-    /// The signals that were loaded, and those that were stored since.
-    pub(crate) fn signals(&self) -> &[SignalRow] {
-        self.inbox.as_ref().map_or(&[], |inbox| &inbox.signals)
-    }
-
-    /// The waits that were loaded and are still open.
-    pub(crate) fn loaded_waits(&self) -> &[WaitRow] {
-        self.inbox.as_ref().map_or(&[], |inbox| &inbox.waits)
-    }
-
-    /// The open waits: those that were loaded, then those that opened by what was decided on this
-    /// image. Nothing that follows from the latter was loaded.
-    pub(crate) fn open_waits(&self) -> impl Iterator<Item = &WaitRow> {
-        let opened = self.changes.extras.iter().flat_map(|extras| &extras.waits_opened);
-        self.loaded_waits().iter().chain(opened)
-    }
-
-    /// Adds the wait of a task that goes WAITING.
-    pub(crate) fn open_wait(&mut self, wait: WaitRow) {
-        self.changes.extras().waits_opened.push(wait);
-    }
-
-    /// Stores a signal under the run's next number.
-    pub(crate) fn store_signal(&mut self, signal: SignalRow) {
-        self.run.n_signals = signal.number;
-        self.run.n_unconsumed += 1;
-        self.inbox.get_or_insert_default().signals.push(signal.clone());
-        self.changes.extras().signals_stored.push(signal);
-    }
-
-    /// Marks a signal as consumed by a task.
-    pub(crate) fn consume_signal(&mut self, number: u64, node: Node) {
-        self.run.n_unconsumed = self.run.n_unconsumed.saturating_sub(1);
-        let is_it = |signal: &&mut SignalRow| signal.number == number;
-        let known = self.inbox.iter_mut().flat_map(|inbox| &mut inbox.signals);
-        if let Some(signal) = known.into_iter().find(is_it) {
-            signal.consumed_by = Some(node);
-        }
-        let extras = self.changes.extras();
-        match extras.signals_stored.iter_mut().find(is_it) {
-            Some(stored) => stored.consumed_by = Some(node),
-            None => extras.signals_consumed.push((number, node)),
         }
     }
 
@@ -246,6 +138,7 @@ impl<'d> RunImage<'d> {
         debug_assert!(is_allowed(from, to, because), "{from} -> {to} because {because:?}");
         let old = core::mem::replace(&mut task.phase, phase);
         let (due, enters) = (task.phase.due(), task.phase.in_queue());
+        let may_have_waits = task.may_have_waits();
         if let Some(due) = due {
             self.changes.timers.push(Timer { node, after: due.since(now) });
         }
@@ -255,38 +148,20 @@ impl<'d> RunImage<'d> {
         if old.due().is_some() {
             self.changes.timers_cleared.push(node);
         }
-        match old {
-            Phase::Running(claim) => self.changes.claims_ended.push((node, claim)),
-            Phase::Waiting { .. } => self.close_wait(node),
-            _ => {}
+        let is_waiting = matches!(old, Phase::Waiting { .. });
+        if let Phase::Running(claim) = old {
+            self.changes.claims_ended.push((node, claim));
         }
         if enters {
             self.changes.enqueued.push(node);
         }
         if to.is_terminal() {
+            if is_waiting || may_have_waits {
+                self.close_waits(node);
+            }
             self.run.n_open = self.run.n_open.saturating_sub(1);
             self.run.n_failed += u32::from(to == TaskState::Failed);
             self.run.n_cancelled += u32::from(to == TaskState::Cancelled);
-        }
-    }
-
-    fn close_wait(&mut self, node: Node) {
-        if let Some(inbox) = &mut self.inbox {
-            inbox.waits.retain(|wait| wait.node != node);
-        }
-        let extras = self.changes.extras();
-        extras.waits_opened.retain(|wait| wait.node != node);
-        extras.waits_closed.push(node);
-    }
-
-    /// Sets the timer of a task that goes on waiting, in the place of one that was to be set.
-    pub(crate) fn set_wait_timer(&mut self, node: Node, due: Option<Timestamp>) {
-        let now = self.now;
-        if let Some(task) = self.touch(node) {
-            task.phase = Phase::Waiting { due };
-            self.changes.timers_cleared.push(node);
-            self.changes.timers.retain(|timer| timer.node != node);
-            self.changes.timers.extend(due.map(|due| Timer { node, after: due.since(now) }));
         }
     }
 

@@ -1,0 +1,195 @@
+use std::collections::{BTreeMap, HashMap};
+
+use async_trait::async_trait;
+use stepwell_core::decide::{Happening, HeardWait, TaskHappening, Verdict};
+use stepwell_core::id::{Node, RunKey};
+use stepwell_core::run::Resumed;
+use stepwell_core::time::Timestamp;
+
+use super::rows::memo::{self, ClaimKeys, MemoArrays, MemoKeys};
+use super::rows::signal::{SignalNumbers, read_brought};
+use super::rows::{Param, corrupt, read_all};
+use super::run::inputs::READ_BROUGHT;
+use super::run::{Happened, Happenings};
+use super::session::{Done, PgResult, Session};
+use super::sql::{self, Sql};
+use super::{PostgresStore, Role};
+use crate::ports::{
+    ClaimRef, Heard, ListenAnswer, ListenRequest, MemoAnswer, MemoRequest, Memos, Payload,
+    StoreError, StoredMemo,
+};
+
+const FORGIVE_LOSSES: Sql = sql::MEMO.named("forgive_losses");
+const STORE_MEMOS: Sql = sql::MEMO.named("store_memos");
+const FIND_MEMOS: Sql = sql::MEMO.named("find_memos");
+const READ_MEMOS_OF_RUN: Sql = sql::MEMO.named("read_memos_of_run");
+
+#[async_trait]
+impl Memos for PostgresStore {
+    async fn store_memos(&self, requests: Vec<MemoRequest>) -> Result<Vec<MemoAnswer>, StoreError> {
+        let held = self.with_retries(|| self.store_once(&requests)).await?;
+        let lost = |request: &&MemoRequest| !held.contains_key(&task_of(request.claim));
+        let lost: Vec<&MemoRequest> = requests.iter().filter(lost).collect();
+        let mut before = self.stored_before(&lost).await?;
+        let answer = |request: &MemoRequest| match held.get(&task_of(request.claim)) {
+            Some((claim, now)) if *claim == request.claim => MemoAnswer::Stored(*now),
+            _ => before.remove(&request.claim).unwrap_or(MemoAnswer::NotMine),
+        };
+        Ok(requests.iter().map(answer).collect())
+    }
+
+    async fn listen(&self, requests: Vec<ListenRequest>) -> Result<Vec<ListenAnswer>, StoreError> {
+        self.with_retries(|| self.listen_once(&requests)).await
+    }
+
+    async fn memos(&self, run: RunKey) -> Result<Vec<StoredMemo>, StoreError> {
+        let params: [Param<'_>; 1] = [&super::rows::key(run)];
+        let rows = self.query_once(Role::Work, READ_MEMOS_OF_RUN, &params).await?;
+        let memos = read_all(&rows, memo::read_stored)?;
+        Ok(memos.into_iter().map(|(_, memo)| memo).collect())
+    }
+}
+
+/// Claims that hold, by their tasks, and when their memos were stored.
+type HeldClaims = HashMap<(RunKey, Node), (ClaimRef, Timestamp)>;
+
+fn task_of(claim: ClaimRef) -> (RunKey, Node) {
+    (claim.run, claim.node)
+}
+
+impl PostgresStore {
+    async fn store_once(&self, requests: &[MemoRequest]) -> PgResult<Done<HeldClaims>> {
+        // In the order of tasks, against deadlocks. Of several claims of one task only the last can
+        // hold, and of several memos of one key the last one stands.
+        let claims: BTreeMap<(RunKey, Node), ClaimRef> =
+            requests.iter().map(|request| (task_of(request.claim), request.claim)).collect();
+        let mut last: BTreeMap<(ClaimRef, &str), &StoredMemo> = BTreeMap::new();
+        for request in requests.iter().filter(|r| claims[&task_of(r.claim)] == r.claim) {
+            let memos = request.memos.iter();
+            last.extend(memos.map(|memo| ((request.claim, memo.row.key.as_str()), memo)));
+        }
+        let mut arrays = MemoArrays::default();
+        for ((claim, _), memo) in &last {
+            arrays.push((*claim).into(), &memo.row, memo.payload.as_ref())?;
+        }
+        let forgiven = requests.iter().filter(|request| request.forgives);
+        let forgiven = ClaimKeys::of(forgiven.map(|request| request.claim));
+        let asked = ClaimKeys::of(claims.values().copied());
+        let session = self.unopened(Role::Work).await?;
+        let now = session.pool().injected_now();
+        let mut params = arrays.params();
+        params.extend(asked.params());
+        params.push(&now);
+        let forgive = async {
+            if forgiven.is_empty() {
+                return Ok(());
+            }
+            session.run(FORGIVE_LOSSES, &forgiven.params()).await
+        };
+        // All that is stored goes by one statement, so it may go out with the begin.
+        let (opened, forgave, rows, closed) = tokio::join!(
+            biased;
+            session.open_timeless(),
+            forgive,
+            session.all(STORE_MEMOS, &params),
+            session.close(),
+        );
+        let answer = opened.and(forgave).and(rows).and_then(|rows| {
+            let held = read_all(&rows, memo::read_held)?.into_iter();
+            let held = held.filter_map(|(task, now)| Some((task, (*claims.get(&task)?, now))));
+            closed?;
+            Ok(Done::quiet(held.collect()))
+        });
+        drop(params);
+        self.commit_or_roll_back(session, answer).await
+    }
+
+    /// The answers to requests whose claims no longer hold their tasks. The reply to an earlier one
+    /// may have been lost: then its memos are there.
+    async fn stored_before(
+        &self,
+        requests: &[&MemoRequest],
+    ) -> Result<HashMap<ClaimRef, MemoAnswer>, StoreError> {
+        if requests.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let asked = requests.iter().flat_map(|request| {
+            request.memos.iter().map(|memo| (request.claim, memo.row.key.as_str()))
+        });
+        let asked = MemoKeys::under(asked);
+        let rows = self.query_once(Role::Work, FIND_MEMOS, &asked.params_under()).await?;
+        let found: HashMap<(RunKey, Node, String), Timestamp> =
+            read_all(&rows, memo::read_found)?.into_iter().collect();
+        let answer = |request: &&MemoRequest| {
+            let (run, node) = task_of(request.claim);
+            let at = |memo: &StoredMemo| found.get(&(run, node, memo.row.key.clone())).copied();
+            let at = request.memos.iter().map(at).collect::<Option<Vec<_>>>();
+            let at = at.and_then(|at| at.into_iter().max());
+            (request.claim, at.map_or(MemoAnswer::NotMine, MemoAnswer::Stored))
+        };
+        Ok(requests.iter().map(answer).collect())
+    }
+
+    async fn listen_once(&self, requests: &[ListenRequest]) -> PgResult<Done<Vec<ListenAnswer>>> {
+        let session = self.unopened(Role::Work).await?;
+        let answer = self.listen_within(&session, requests).await;
+        self.commit_or_roll_back(session, answer).await
+    }
+
+    async fn listen_within(
+        &self,
+        session: &Session,
+        requests: &[ListenRequest],
+    ) -> PgResult<Done<Vec<ListenAnswer>>> {
+        let mut happenings = Happenings::new();
+        for ListenRequest { claim, listening } in requests {
+            let listens = TaskHappening::Listens(Box::new(listening.clone()));
+            let happening = Happening::Task(claim.node, listens);
+            let happened = Happened { token: Some(claim.token), happening };
+            happenings.entry(claim.run).or_default().push(happened);
+        }
+        let (mut verdicts, hints) = self.shared.runs(session).open_and_happen(happenings).await?;
+        let verdict = |request: &ListenRequest| verdicts.next(request.claim.run);
+        let verdicts: Vec<Option<Verdict>> = requests.iter().map(verdict).collect();
+        let brought = read_heard(session, requests, &verdicts).await?;
+        session.close().await?;
+        let answer = |(request, verdict): (&ListenRequest, Option<Verdict>)| {
+            let Some(Verdict::Listening(heard)) = verdict else { return Ok(ListenAnswer::NotMine) };
+            let Some(HeardWait { place, resumed }) = heard else {
+                return Ok(ListenAnswer::Listening(None));
+            };
+            let payload = match resumed {
+                Some(Resumed::TimedOut) => Some(Payload::timed_out()),
+                Some(Resumed::Signal(number)) => {
+                    let payload = brought.get(&(request.claim.run, number)).cloned();
+                    Some(payload.ok_or_else(|| corrupt("a signal has no payload"))?)
+                }
+                None => None,
+            };
+            Ok(ListenAnswer::Listening(Some(Heard { place, payload, at: session.now() })))
+        };
+        let answers = requests.iter().zip(verdicts).map(answer).collect::<PgResult<_>>()?;
+        Ok(Done { hints, ..Done::quiet(answers) })
+    }
+}
+
+/// What signals brought that functions heard of.
+async fn read_heard(
+    session: &Session,
+    requests: &[ListenRequest],
+    verdicts: &[Option<Verdict>],
+) -> PgResult<HashMap<(RunKey, u64), Payload>> {
+    let numbers = requests.iter().zip(verdicts).filter_map(|(request, verdict)| match verdict {
+        Some(Verdict::Listening(Some(HeardWait { resumed: Some(resumed), .. }))) => match resumed {
+            Resumed::Signal(number) => Some((request.claim.run, *number)),
+            Resumed::TimedOut => None,
+        },
+        _ => None,
+    });
+    let numbers = SignalNumbers::of(numbers);
+    if numbers.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = session.all(READ_BROUGHT, &numbers.params()).await?;
+    Ok(read_all(&rows, read_brought)?.into_iter().collect())
+}
