@@ -116,7 +116,8 @@ async fn tell(world: &World) {
     world.beat(&worker("worker"), &[]).await;
 
     let parcel = "approval ? approved|refused/72h; payment ? paid; ship < approval, payment";
-    let parcel = world.define_unserved(Sketch::from(parcel).named("parcel")).await;
+    let parcel = Sketch::from(parcel).named("parcel").deadline(Duration::from_hours(96));
+    let parcel = world.define_unserved(parcel).await;
     let parcel = world.start_for("acme", &parcel).await;
     let order = Attributes::from([("order".to_owned(), "4711".to_owned())]);
     let amount = Payload::new(Cow::Borrowed("json"), br#"{"amount":12}"#.as_slice());
@@ -211,6 +212,8 @@ async fn the_views_of_a_file_show_what_goes_on() {
     let times = "select started_at, ended_at, took_secs from runs where run = 'run-3'";
     let moment = "2026-01-01T00:00:01.000Z";
     assert_eq!(reader.rows(times).await, [format!("{moment} | {moment} | 0")]);
+    let deadlines = "select run, deadline from runs where deadline is not null";
+    assert_eq!(reader.rows(deadlines).await, ["run-6 | 2026-01-05T00:00:01.000Z"]);
     let attempt = "select queued_at, ended_at, took_secs, retry_due_at from attempts \
         where run = 'run-1' and step = 'b'";
     let due = "2026-01-01T00:00:11.000Z";
@@ -229,6 +232,8 @@ async fn the_views_of_a_schema_show_what_goes_on() {
     let times = "select started_at, ended_at, took from runs where run = 'run-3'";
     let moment = "2026-01-01 00:00:01+00";
     assert_eq!(reader.rows(times).await, [format!("{moment} | {moment} | 00:00:00")]);
+    let deadlines = "select run, deadline from runs where deadline is not null";
+    assert_eq!(reader.rows(deadlines).await, ["run-6 | 2026-01-05 00:00:01+00"]);
     let attempt = "select queued_at, ended_at, took, retry_due_at from attempts \
         where run = 'run-1' and step = 'b'";
     let due = "2026-01-01 00:00:11+00";

@@ -2,6 +2,7 @@
 //! PostgreSQL.
 
 mod command;
+mod forced;
 mod listing;
 mod one_run;
 mod own_binary;

@@ -1,7 +1,8 @@
 //! `stepwell signal` and `stepwell cancel`, and what `stepwell show` tells of waits.
 
+use rstest::rstest;
 use serde_json::json;
-use stepwell::testing::{TestDatabase, TestEngine};
+use stepwell::testing::TestEngine;
 use stepwell::{RunStatus, Workflow};
 use tempfile::TempDir;
 
@@ -24,19 +25,7 @@ fn paying() -> Workflow<String, u32> {
 
 impl Shop {
     fn open(kind: Kind, ids: &[&str]) -> Self {
-        let (store, folder, builder) = match kind {
-            Kind::Sqlite => {
-                let folder = TempDir::new().expect("there is room for a file");
-                let path = folder.path().join("shop.db");
-                let store = path.to_str().expect("a plain path").to_owned();
-                (store, Some(folder), TestEngine::on_sqlite(path))
-            }
-            Kind::Postgres => {
-                let database = TestDatabase::create_blocking();
-                (database.url(), None, TestEngine::on_postgres(database))
-            }
-        };
-        let mut builder = builder;
+        let (store, folder, mut builder) = kind.engine();
         let paying = builder.workflow(paying());
         let engine = builder.start().expect("it starts");
         for id in ids {
@@ -58,7 +47,10 @@ impl Shop {
     }
 }
 
-fn a_run_is_signalled_and_goes_on(kind: Kind) {
+#[rstest]
+#[case::sqlite(Kind::Sqlite)]
+#[case::postgres(Kind::Postgres)]
+fn a_run_is_signalled_and_goes_on(#[case] kind: Kind) {
     let shop = Shop::open(kind, &["cake"]);
     let first = ["signal", "bakery/cake", "paid", "7", "--attr", "currency=USD"];
     let sent = shop.call(&first).success();
@@ -85,7 +77,10 @@ fn a_run_is_signalled_and_goes_on(kind: Kind) {
     assert!(log.contains("SIGNALLED") && log.contains("paid, signal 2"), "{log}");
 }
 
-fn a_run_is_cancelled_with_who_and_why_in_its_log(kind: Kind) {
+#[rstest]
+#[case::sqlite(Kind::Sqlite)]
+#[case::postgres(Kind::Postgres)]
+fn a_run_is_cancelled_with_who_and_why_in_its_log(#[case] kind: Kind) {
     let shop = Shop::open(kind, &["cake"]);
     let cancel = ["cancel", "bakery/cake", "--reason", "the customer called", "--by", "ada@desk"];
     let cancelled = shop.call(&cancel).success();
@@ -101,7 +96,10 @@ fn a_run_is_cancelled_with_who_and_why_in_its_log(kind: Kind) {
     assert!(words.contains("SW0038") && words.contains("CANCELLED"), "{words}");
 }
 
-fn what_makes_no_sense_is_refused_and_changes_nothing(kind: Kind) {
+#[rstest]
+#[case::sqlite(Kind::Sqlite)]
+#[case::postgres(Kind::Postgres)]
+fn what_makes_no_sense_is_refused_and_changes_nothing(#[case] kind: Kind) {
     let shop = Shop::open(kind, &["cake"]);
     let refuse = |args: &[&str], words: &[&str]| {
         let text = stderr(&shop.call(args).failure());
@@ -109,12 +107,33 @@ fn what_makes_no_sense_is_refused_and_changes_nothing(kind: Kind) {
     };
     refuse(&["signal", "bakery/cake", "paid", "yes"], &["JSON", "quotes"]);
     refuse(&["signal", "bakery/cake", "paid", "1", "--attr", "currency"], &["NAME=VALUE"]);
+    refuse(&["signal", "bakery/cake", "paid", &"9".repeat(400)], &["JSON", "out of range"]);
+    refuse(&["signal", "bakery/cake", "paid", "--kye", "evt-1"], &["unexpected argument '--kye'"]);
+    refuse(&["signal", "bakery/cake", "paid", "-1e-7"], &["'-- -1"]);
     refuse(&["signal", "bakery/tart", "paid", "1"], &["SW0013", "tart"]);
     refuse(&["signal", "bakery/cake", "", "1"], &["SW0003", "signal"]);
     refuse(&["cancel", "bakery/cake", "--reason", &"x".repeat(2_000)], &["SW0035", "1,024"]);
     let run = shop.engine.run_handle("bakery", "cake").expect("it is there");
     assert!(run.signals().expect("they can be read").is_empty());
     assert_eq!(shop.status("cake"), RunStatus::Running);
+}
+
+#[rstest]
+#[case::sqlite(Kind::Sqlite)]
+#[case::postgres(Kind::Postgres)]
+fn numbers_are_sent_as_they_were_typed(#[case] kind: Kind) {
+    let shop = Shop::open(kind, &["cake"]);
+    let long = "1234567890".repeat(20);
+    let numbers = ["-5", "-1.50e3", "18446744073709551616", "0.1000000000000000055", &long];
+    for number in numbers {
+        shop.call(&["signal", "bakery/cake", "seen", number]).success();
+    }
+    let store = ["signal", "--store", &shop.store];
+    stepwell(&[&store[..], &["bakery/cake", "seen", "--", "-1e-7"]].concat()).success();
+    let shown = stdout(&shop.call(&["show", "bakery/cake", "--payloads", "--json"]).success());
+    for number in numbers.iter().chain(&["-1e-7"]) {
+        assert!(shown.contains(&format!("\"value\":{number}}}")), "{number} in {shown}");
+    }
 }
 
 #[test]
@@ -127,21 +146,4 @@ fn commands_that_change_runs_make_no_store() {
         assert!(stderr(&refused).contains("SW00"), "{}", stderr(&refused));
         assert!(!path.exists(), "no file appears");
     }
-}
-
-macro_rules! on_both {
-    ($($test:ident),* $(,)?) => {
-        mod on_sqlite {
-            $(#[test] fn $test() { super::$test(crate::story::Kind::Sqlite); })*
-        }
-        mod on_postgres {
-            $(#[test] fn $test() { super::$test(crate::story::Kind::Postgres); })*
-        }
-    };
-}
-
-on_both! {
-    a_run_is_signalled_and_goes_on,
-    a_run_is_cancelled_with_who_and_why_in_its_log,
-    what_makes_no_sense_is_refused_and_changes_nothing,
 }

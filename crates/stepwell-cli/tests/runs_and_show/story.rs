@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stepwell::core::id::Queue;
-use stepwell::testing::{Gate, TestDatabase, TestEngine};
+use stepwell::testing::{Gate, TestDatabase, TestEngine, TestEngineBuilder};
 use stepwell::{Retry, RunStatus, Workflow};
 use tempfile::TempDir;
 
@@ -30,6 +30,24 @@ pub(crate) const RUNS: [(&str, RunStatus); 5] = [
 pub(crate) enum Kind {
     Sqlite,
     Postgres,
+}
+
+impl Kind {
+    /// An engine on a fresh store, with what `--store` takes, and the folder that must stay.
+    pub(crate) fn engine(self) -> (String, Option<TempDir>, TestEngineBuilder<()>) {
+        match self {
+            Self::Sqlite => {
+                let folder = TempDir::new().expect("there is room for a file");
+                let path = folder.path().join("shop.db");
+                let store = path.to_str().expect("a plain path").to_owned();
+                (store, Some(folder), TestEngine::on_sqlite(path))
+            }
+            Self::Postgres => {
+                let database = TestDatabase::create_blocking();
+                (database.url(), None, TestEngine::on_postgres(database))
+            }
+        }
+    }
 }
 
 /// A store with the runs of the story.
@@ -112,18 +130,7 @@ fn parts() -> Workflow<(), (), Gate> {
 
 impl Story {
     pub(crate) fn tell(kind: Kind) -> Self {
-        let (store, folder, builder) = match kind {
-            Kind::Sqlite => {
-                let folder = TempDir::new().expect("there is room for a file");
-                let path = folder.path().join("shop.db");
-                let store = path.to_str().expect("a plain path").to_owned();
-                (store, Some(folder), TestEngine::on_sqlite(path))
-            }
-            Kind::Postgres => {
-                let database = TestDatabase::create_blocking();
-                (database.url(), None, TestEngine::on_postgres(database))
-            }
-        };
+        let (store, folder, builder) = kind.engine();
         let mut builder = builder
             .configure(|config| config.queues = vec![Queue::default_queue()])
             .state(Gate::new());
@@ -138,7 +145,8 @@ impl Story {
         let run = engine.start(&parts, ()).tenant("bakery").id("called-off").now();
         engine.advance(Duration::from_secs(1));
         run.and_then(|run| run.cancel().wait()).expect("it is cancelled");
-        engine.start(&parts, ()).tenant("florist").id("open").now().expect("it starts");
+        let open = engine.start(&parts, ()).tenant("florist").id("open");
+        open.deadline(Duration::from_hours(48)).now().expect("it starts");
         engine.advance(Duration::from_secs(1));
         let worker = engine.as_async().worker_id().to_owned();
         Self { store, worker, _folder: folder, _engine: engine }

@@ -50,6 +50,8 @@ pub struct RunSummary {
     pub failure: Option<RunFailure>,
     /// When it was started.
     pub started_at: Timestamp,
+    /// When it must have ended; `None` for never.
+    pub deadline: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
 }
@@ -65,6 +67,7 @@ impl RunSummary {
             status: row.status,
             failure: row.failure.map(|failure| *failure),
             started_at: row.started_at,
+            deadline: row.deadline,
             ended_at: row.ended_at,
         }
     }

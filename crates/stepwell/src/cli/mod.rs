@@ -56,6 +56,7 @@ mod event_record;
 mod failure;
 mod log_table;
 mod output;
+mod pretty_json;
 mod run_name;
 mod run_record;
 mod runs;

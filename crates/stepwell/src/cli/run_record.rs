@@ -23,6 +23,8 @@ pub(super) struct RunRecord<'run> {
     cancelled: bool,
     failure: Option<RunFailureRecord<'run>>,
     started_at: String,
+    /// When it must have ended; `None` for never.
+    deadline: Option<String>,
     ended_at: Option<String>,
 }
 
@@ -50,6 +52,7 @@ impl<'run> RunRecord<'run> {
             cancelled: row.cancelled,
             failure: row.failure.as_deref().map(RunFailureRecord::new),
             started_at: moment(row.started_at),
+            deadline: row.deadline.map(moment),
             ended_at: row.ended_at.map(moment),
         }
     }

@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use stepwell_core::code::Code;
 
 use super::client::Client;
+use super::pretty_json::compact;
 use super::run_name::RunArgs;
 use super::words::printable;
 use super::{Failure, Output, StoreArgs};
@@ -32,8 +34,13 @@ pub struct SignalArgs {
     name: String,
 
     /// The payload, as JSON
-    #[arg(value_name = "JSON", default_value = "null", value_parser = parse_json)]
-    payload: Value,
+    #[arg(
+        value_name = "JSON",
+        default_value = "null",
+        allow_negative_numbers = true,
+        value_parser = parse_json
+    )]
+    payload: Box<RawValue>,
 
     #[command(flatten)]
     store: StoreArgs,
@@ -103,9 +110,12 @@ async fn check_codec(client: &Client, found: &RunView) -> Result<(), Failure> {
     Err(Error::refused(Code::OtherCodec, message).into())
 }
 
-fn parse_json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text)
-        .map_err(|why| format!("no JSON: {why}; a text needs its quotes, as in '\"yes\"'"))
+/// Reads a payload. Its digits stay as they were typed: a value would round long numbers.
+fn parse_json(text: &str) -> Result<Box<RawValue>, String> {
+    let refuse = |why| format!("no JSON to send: {why}; a text needs its quotes, as in '\"yes\"'");
+    // Raw JSON may hold what no step could read: half a character, or a number beyond all floats.
+    serde_json::from_str::<Value>(text).map_err(refuse)?;
+    RawValue::from_string(compact(text)).map_err(refuse)
 }
 
 fn parse_attribute(text: &str) -> Result<(String, String), String> {
@@ -119,9 +129,29 @@ mod tests {
 
     #[test]
     fn a_payload_is_json_and_nothing_else() {
-        assert_eq!(parse_json("42"), Ok(Value::from(42)));
-        assert_eq!(parse_json("\"yes\""), Ok(Value::from("yes")));
+        for text in ["42", "\"yes\"", "null", r#"{"b":[1,2],"a":"x y"}"#] {
+            assert_eq!(parse_json(text).expect(text).get(), text);
+        }
+        let spaced = parse_json(" { \"a\" :\n 1 } ").expect("it is JSON");
+        assert_eq!(spaced.get(), "{\"a\":1}");
         assert!(parse_json("yes").is_err_and(|why| why.contains("quotes")));
+    }
+
+    #[test]
+    fn the_digits_of_a_payload_stay_as_they_were_typed() {
+        let long = "9".repeat(60);
+        for text in ["-5", "-0.10", "1e-7", "18446744073709551616", "0.1000000000000000055", &long]
+        {
+            assert_eq!(parse_json(text).expect(text).get(), text);
+        }
+    }
+
+    #[test]
+    fn what_no_step_could_read_is_refused() {
+        let deep = "[".repeat(1_000) + &"]".repeat(1_000);
+        for text in ["", "1e999", &"9".repeat(400), "\"\\ud800\"", "NaN", "-", &deep] {
+            assert!(parse_json(text).is_err(), "{text}");
+        }
     }
 
     #[test]

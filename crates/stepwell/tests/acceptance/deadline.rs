@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stepwell::{CancelAnswer, Code, FailureKind, RunStatus, StepError, Workflow};
+use stepwell::{CancelAnswer, Code, FailureKind, RunFilter, RunStatus, StepError, Workflow};
 
 use crate::support::{DAY, HOUR, MINUTE, World, engine_with, refused, states, trail};
 
@@ -49,6 +49,9 @@ fn a_workflow_gives_its_runs_a_deadline_and_a_start_another() {
     let (test, slow) = world.engine(slow(Some(HOUR)));
     let usual = test.start(&slow, ()).now().unwrap();
     let longer = test.start(&slow, ()).deadline(2 * DAY).now().unwrap();
+    let listed = test.list(RunFilter::default(), None, 10).unwrap().runs;
+    let spans = listed.iter().map(|run| run.deadline.map(|at| at.since(run.started_at)));
+    assert_eq!(spans.collect::<Vec<_>>(), [Some(2 * DAY), Some(HOUR)], "newest first");
     test.advance(HOUR);
     assert_eq!(usual.status().unwrap(), RunStatus::Failed);
     test.run_to_end();

@@ -7,7 +7,6 @@ mod inbox;
 mod log;
 mod payload;
 mod picture;
-mod pretty_json;
 mod summary;
 mod tasks;
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::picture::RunPicture;
-use super::pretty_json::{compact, pretty};
+use crate::cli::pretty_json::{compact, pretty};
 use crate::cli::words::printable;
 use crate::cli::{Failure, Output, Tone};
 use crate::ports::{Codec, JsonCodec, Payload};

@@ -20,6 +20,7 @@ select tenant.name as tenant, run.id as run, definition.workflow, definition.ver
     run.failure::json -> 'failure' ->> 'kind' as failure_kind,
     run.failure::json -> 'failure' ->> 'message' as failure,
     timestamptz 'epoch' + run.started_at * interval '1 microsecond' as started_at,
+    timestamptz 'epoch' + run.deadline * interval '1 microsecond' as deadline,
     timestamptz 'epoch' + run.ended_at * interval '1 microsecond' as ended_at,
     (run.ended_at - run.started_at) * interval '1 microsecond' as took,
     run.key

@@ -21,6 +21,7 @@ select tenant.name as tenant, run.id as run, definition.workflow, definition.ver
     run.failure ->> '$.failure.kind' as failure_kind,
     run.failure ->> '$.failure.message' as failure,
     strftime('%Y-%m-%dT%H:%M:%fZ', run.started_at / 1e6, 'unixepoch') as started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', run.deadline / 1e6, 'unixepoch') as deadline,
     strftime('%Y-%m-%dT%H:%M:%fZ', run.ended_at / 1e6, 'unixepoch') as ended_at,
     (run.ended_at - run.started_at) / 1e6 as took_secs,
     hex(run.key) as key
