@@ -3,8 +3,9 @@
 //! At read committed a statement sees what was committed when it began, and waits for nothing but
 //! locks. So two statements can only matter to each other if both lock rows of one table, or if
 //! one makes changes visible in a table that the other looks at. All others can change places and
-//! nobody can tell. Tables are compared, not rows: that finds too much, never too little. What
-//! foreign keys lock is left out: nobody deletes what they point to, nor changes its key.
+//! nobody can tell. At repeatable read the first statement sees for all that follow. Tables are
+//! compared, not rows: that finds too much, never too little. What foreign keys lock is left out:
+//! nobody deletes what they point to, nor changes its key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +23,8 @@ pub(super) struct Footprint {
     holds: BTreeMap<String, Hold>,
     /// Where it makes changes visible and frees locks.
     shows: BTreeSet<String>,
+    /// Whether it sees for all statements that follow in its transaction, whatever they look at.
+    takes_snapshot: bool,
 }
 
 impl Footprint {
@@ -33,8 +36,13 @@ impl Footprint {
             None => false,
         };
         !self.holds.iter().any(is_fought_over)
-            && self.shows.is_disjoint(&other.names)
-            && other.shows.is_disjoint(&self.names)
+            && !self.sees(&other.shows)
+            && !other.sees(&self.shows)
+    }
+
+    /// Whether it looks at what becomes visible there.
+    fn sees(&self, shows: &BTreeSet<String>) -> bool {
+        !self.names.is_disjoint(shows) || self.takes_snapshot && !shows.is_empty()
     }
 
     fn of(text: &str) -> Self {
@@ -92,11 +100,24 @@ fn hold_after(before: &str) -> Option<Hold> {
     writes.iter().any(|word| before.ends_with(word)).then_some(Hold::Alone)
 }
 
+/// What the statements of a transaction see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sight {
+    /// Each what is there when it begins.
+    #[default]
+    PerStatement,
+    /// All what is there when the first begins, which is yet to come.
+    SnapshotToCome,
+    /// All what was there when the first began.
+    SnapshotTaken,
+}
+
 /// What a session did so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Past {
     minds_time: bool,
     is_in_transaction: bool,
+    sight: Sight,
     held: BTreeSet<String>,
 }
 
@@ -106,14 +127,12 @@ impl Past {
         Self { minds_time, ..Self::default() }
     }
 
-    /// Takes the session's next statement.
-    ///
-    /// # Panics
-    /// If it begins a transaction that looks at one moment for longer than a statement.
+    /// Takes the session's next statement. A transaction of one snapshot only reads.
     pub(super) fn add(&mut self, text: &str) -> Footprint {
         let command = text.trim_start().to_lowercase();
         if command.starts_with("begin") {
-            assert!(!command.contains("isolation level repeatable read"), "not at read committed");
+            let is_snapshot = command.contains("isolation level repeatable read");
+            self.sight = if is_snapshot { Sight::SnapshotToCome } else { Sight::PerStatement };
             self.is_in_transaction = true;
             let mut footprint = Footprint::default();
             if self.minds_time {
@@ -123,9 +142,17 @@ impl Past {
             return footprint;
         }
         if command.starts_with("commit") || command.starts_with("rollback") {
-            self.is_in_transaction = false;
+            (self.is_in_transaction, self.sight) = (false, Sight::PerStatement);
             let shows = std::mem::take(&mut self.held);
             return Footprint { shows, ..Footprint::default() };
+        }
+        match self.sight {
+            Sight::PerStatement => {}
+            Sight::SnapshotToCome => {
+                self.sight = Sight::SnapshotTaken;
+                return Footprint { takes_snapshot: true, ..Footprint::default() };
+            }
+            Sight::SnapshotTaken => return Footprint::default(),
         }
         let mut footprint = Footprint::of(text);
         let held = footprint.holds.keys().cloned();
@@ -171,6 +198,18 @@ mod tests {
         let (one, other) = (begin_to_commit(), begin_to_commit());
         let commutes = [0, 1, 2].map(|ix| one[0].commutes_with(&other[ix]));
         assert_eq!(commutes, [false, true, false]);
+    }
+
+    #[test]
+    fn the_first_statement_of_a_snapshot_sees_for_all() {
+        let texts = ["begin isolation level repeatable read read only", READS, READS, "commit"];
+        let mut past = Past::default();
+        let reads = texts.map(|text| past.add(text));
+        let writes = transaction(&[WRITES]);
+        let commutes = [0, 1, 2, 3].map(|ix| reads[ix].commutes_with(&writes[2]));
+        assert_eq!(commutes, [true, false, true, true]);
+        assert!(reads[1].commutes_with(&writes[1]), "what is not committed is not seen");
+        assert!(!past.add(READS).commutes_with(&writes[2]), "later statements see for themselves");
     }
 
     #[test]

@@ -144,6 +144,11 @@ pub(crate) fn signal(request: SignalRequest) -> Act {
     })
 }
 
+/// Reads a run whole.
+pub(crate) fn snapshot(run: RunKey) -> Act {
+    act(move |store| async move { Ok(format!("{:?}", store.snapshot(run).await?)) })
+}
+
 pub(crate) fn heartbeat(worker: &WorkerId, claims: &[ClaimRef]) -> Act {
     let (worker, claims) = (worker.clone(), claims.to_vec());
     act(move |store| {

@@ -15,6 +15,7 @@ mod pairs;
 mod parking;
 mod passing;
 mod picture;
+mod reading;
 mod scene;
 mod signalling;
 mod stage;

@@ -46,7 +46,7 @@ pub use memos::{
     Heard, History, ListenAnswer, ListenRequest, MemoAnswer, MemoRequest, Memos, StoredMemo,
 };
 pub use payload::{Payload, SignalTag};
-pub use runs::{RunFilter, RunPage, RunView, Runs};
+pub use runs::{RunFilter, RunPage, RunSnapshot, RunView, Runs};
 pub use signals::{SignalRequest, SignalTarget, Signals, StoredSignal, WaitingRuns};
 pub use spawner::{BoxFuture, Spawner};
 pub(crate) use starts::ExistingRun;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
-use stepwell_core::run::{RunLog, RunRow, RunStatus, TaskRow};
+use stepwell_core::run::{RunLog, RunRow, RunStatus, TaskRow, WaitRow};
 
-use super::{Payload, StoreError, StoredDefinition};
+use super::{Payload, StoreError, StoredDefinition, StoredSignal};
 
 /// A run with its definition.
 #[derive(Clone, Debug)]
@@ -15,6 +15,22 @@ pub struct RunView {
     pub row: RunRow,
     /// What it runs on.
     pub definition: Arc<StoredDefinition>,
+}
+
+/// Everything there is to a run at one moment, but for its input and its outputs, which never
+/// change.
+#[derive(Clone, Debug)]
+pub struct RunSnapshot {
+    /// The run, and what its log is read from.
+    pub log: RunLog,
+    /// What it runs on.
+    pub definition: Arc<StoredDefinition>,
+    /// Its tasks, by node.
+    pub tasks: Vec<TaskRow>,
+    /// Its open waits, oldest first.
+    pub waits: Vec<WaitRow>,
+    /// Every signal that was sent to it, in order of their numbers.
+    pub signals: Vec<StoredSignal>,
 }
 
 /// Which runs to list. Absent fields do not filter.
@@ -72,6 +88,9 @@ pub trait Runs {
 
     /// Everything the log of a run is read from, in one snapshot.
     async fn log(&self, run: RunKey) -> Result<Option<RunLog>, StoreError>;
+
+    /// Everything there is to a run, in one snapshot; `None` if there is no such run.
+    async fn snapshot(&self, run: RunKey) -> Result<Option<RunSnapshot>, StoreError>;
 
     /// Which of these runs have ended, and how. One read for all waiters of a process.
     async fn ended(&self, runs: &[RunKey]) -> Result<Vec<(RunKey, RunStatus)>, StoreError>;

@@ -24,7 +24,7 @@ use crate::ports::{
     ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitItem, Commits, Committed, Definitions,
     DynStore, FiredTimers, HeartbeatAnswer, Hints, InputsOf, Inspection, Lead, Leadership,
     ListenAnswer, ListenRequest, MemoAnswer, MemoRequest, Memos, Payload, ReapRequest, Reaped,
-    RunFilter, RunPage, RunView, Runs, SignalRequest, Signals, StartRequest, Started, Starts,
+    RunFilter, RunPage, RunSnapshot, RunView, Runs, SignalRequest, Signals, StartRequest, Started, Starts,
     Store, StoreDump, StoreError, StoredDefinition, StoredMemo, StoredSignal, TaskInputs,
     TenantSettings, TenantView, Tenants, Timers, WaitingRuns, WorkerRegistration, Workers,
 };
@@ -230,6 +230,10 @@ impl Runs for AwaitedStore {
 
     async fn log(&self, run: RunKey) -> Answer<Option<RunLog>> {
         self.read("log", self.store.log(run))
+    }
+
+    async fn snapshot(&self, run: RunKey) -> Answer<Option<RunSnapshot>> {
+        self.read("snapshot", self.store.snapshot(run))
     }
 
     async fn ended(&self, runs: &[RunKey]) -> Answer<Vec<(RunKey, RunStatus)>> {

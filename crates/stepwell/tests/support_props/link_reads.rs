@@ -7,7 +7,7 @@ use stepwell::core::id::{DefinitionId, Node, RunId, RunKey, Tenant};
 use stepwell::core::run::{RunLog, RunStatus, TaskRow};
 use stepwell::core::workflow::Definition;
 use stepwell::ports::{
-    Definitions, Inspection, Payload, RunFilter, RunPage, RunView, Runs, StoreDump,
+    Definitions, Inspection, Payload, RunFilter, RunPage, RunSnapshot, RunView, Runs, StoreDump,
     StoredDefinition, TenantSettings, TenantView, Tenants,
 };
 
@@ -56,6 +56,10 @@ impl Runs for Link {
 
     async fn log(&self, run: RunKey) -> Answer<Option<RunLog>> {
         self.reach("log")?.log(run).await
+    }
+
+    async fn snapshot(&self, run: RunKey) -> Answer<Option<RunSnapshot>> {
+        self.reach("snapshot")?.snapshot(run).await
     }
 
     async fn ended(&self, runs: &[RunKey]) -> Answer<Vec<(RunKey, RunStatus)>> {

@@ -64,7 +64,7 @@ struct ShowRecord<'picture> {
 pub(super) async fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> {
     let store = args.store.open_to_read().await?;
     let found = args.run.find(&store).await?;
-    let mut picture = RunPicture::read(&store, found).await?;
+    let mut picture = RunPicture::read(&store, found.row.key).await?;
     if args.payloads {
         picture.read_payloads(&store).await?;
     }

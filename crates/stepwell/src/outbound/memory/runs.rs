@@ -3,9 +3,9 @@ use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::run::{RunLog, RunStatus, TaskRow, TaskState};
 
 use super::MemoryStore;
-use super::signals::resumed_with;
+use super::signals::{resumed_with, waits};
 use super::tables::{StoredRun, Tables};
-use crate::ports::{Payload, RunFilter, RunPage, RunView, Runs, StoreError};
+use crate::ports::{Payload, RunFilter, RunPage, RunSnapshot, RunView, Runs, StoreError};
 
 #[async_trait]
 impl Runs for MemoryStore {
@@ -48,6 +48,10 @@ impl Runs for MemoryStore {
         Ok(self.transact(|tables| tables.runs.get(&run).map(log)))
     }
 
+    async fn snapshot(&self, run: RunKey) -> Result<Option<RunSnapshot>, StoreError> {
+        self.transact(|tables| tables.runs.get(&run).map(|run| snapshot(tables, run)).transpose())
+    }
+
     async fn ended(&self, runs: &[RunKey]) -> Result<Vec<(RunKey, RunStatus)>, StoreError> {
         Ok(self.transact(|tables| {
             let status = |run: &RunKey| Some((*run, tables.runs.get(run)?.row.status));
@@ -77,6 +81,16 @@ impl Runs for MemoryStore {
 fn view(tables: &Tables, key: RunKey) -> Result<RunView, StoreError> {
     let run = tables.run(key)?;
     Ok(RunView { row: run.row.clone(), definition: tables.plan_of(run)? })
+}
+
+fn snapshot(tables: &Tables, run: &StoredRun) -> Result<RunSnapshot, StoreError> {
+    Ok(RunSnapshot {
+        log: log(run),
+        definition: tables.plan_of(run)?,
+        tasks: run.tasks.values().cloned().collect(),
+        waits: waits(run),
+        signals: run.signals.values().cloned().collect(),
+    })
 }
 
 fn matches(filter: &RunFilter, run: &RunView) -> bool {

@@ -6,14 +6,16 @@ use tokio_postgres::Row;
 use super::lookup::IdLookup;
 use super::rows::run::StoredRun;
 use super::rows::{
-    attempt, event, int32, key, keys, payload, read_all, rows_max as limit, run, task,
+    attempt, event, int32, key, keys, payload, read_all, rows_max as limit, run, signal, task, wait,
 };
+use super::run::inbox::READ_WAITS;
 use super::run::inputs::READ_INPUTS;
 use super::run::start::FIND_RUNS;
 use super::session::{Params, PgResult, Session};
+use super::signals::READ_SIGNALS;
 use super::sql::{self, Sql};
 use super::{PostgresStore, Role};
-use crate::ports::{Payload, RunFilter, RunPage, RunView, Runs, StoreError};
+use crate::ports::{Payload, RunFilter, RunPage, RunSnapshot, RunView, Runs, StoreError};
 
 const READ_RUN: Sql = sql::RUN.named("read_run");
 const READ_ENDED: Sql = sql::RUN.named("read_ended");
@@ -81,6 +83,18 @@ impl Runs for PostgresStore {
         Ok(log)
     }
 
+    async fn snapshot(&self, run: RunKey) -> Result<Option<RunSnapshot>, StoreError> {
+        let session = self.unopened(Role::Work).await?;
+        session.open_snapshot().await?;
+        let row = session.one(READ_RUN, &[&key(run)]).await?;
+        let snapshot = match row {
+            Some(row) => Some(read_snapshot(&self.shared.ids(&session), run::read(&row)?).await?),
+            None => None,
+        };
+        self.commit_session(session).await?;
+        Ok(snapshot)
+    }
+
     async fn ended(&self, runs: &[RunKey]) -> Result<Vec<(RunKey, RunStatus)>, StoreError> {
         let session = self.begin(Role::Work).await?;
         let ended = session.all(READ_ENDED, &[&keys(runs)]).await?;
@@ -115,6 +129,20 @@ async fn read_log(session: &Session, run: StoredRun) -> PgResult<RunLog> {
         open: read_tasks(session, run_key, true).await?,
         attempts: read_all(&attempts, |row| Ok(attempt::read(row)?.1))?,
         events: read_all(&events, |row| Ok(event::read(row)?.1))?,
+    })
+}
+
+async fn read_snapshot(ids: &IdLookup<'_>, run: StoredRun) -> PgResult<RunSnapshot> {
+    let (session, run_key) = (ids.session, run.row.key);
+    let definition = ids.plan_of(&run.row).await?;
+    let waits = session.all(READ_WAITS, &[&keys(&[run_key])]).await?;
+    let signals = session.all(READ_SIGNALS, &[&key(run_key)]).await?;
+    Ok(RunSnapshot {
+        log: read_log(session, run).await?,
+        definition,
+        tasks: read_tasks(session, run_key, false).await?,
+        waits: read_all(&waits, |row| Ok(wait::read(row)?.1))?,
+        signals: read_all(&signals, signal::read_stored)?,
     })
 }
 

@@ -21,7 +21,7 @@ use crate::ports::{
 };
 
 const FIND_RUN_KEYS: Sql = sql::RUN.named("find_run_keys");
-const READ_SIGNALS: Sql = sql::SIGNAL.named("read_signals");
+pub(super) const READ_SIGNALS: Sql = sql::SIGNAL.named("read_signals");
 const WAITING_RUNS: Sql = sql::WAIT.named("waiting_runs");
 
 #[async_trait]

@@ -6,7 +6,7 @@ use super::rows::run::StoredRun;
 use super::run::inputs;
 use super::writer::Transaction;
 use super::{SqliteStore, rows};
-use crate::ports::{Payload, RunFilter, RunPage, RunView, Runs, StoreError};
+use crate::ports::{Payload, RunFilter, RunPage, RunSnapshot, RunView, Runs, StoreError};
 
 #[async_trait]
 impl Runs for SqliteStore {
@@ -51,6 +51,14 @@ impl Runs for SqliteStore {
         .await
     }
 
+    async fn snapshot(&self, run: RunKey) -> Result<Option<RunSnapshot>, StoreError> {
+        self.read(move |transaction| {
+            let found = rows::run::load(transaction.file, run)?;
+            found.map(|found| snapshot(transaction, found)).transpose()
+        })
+        .await
+    }
+
     async fn ended(&self, runs: &[RunKey]) -> Result<Vec<(RunKey, RunStatus)>, StoreError> {
         let runs = runs.to_vec();
         self.read(move |transaction| {
@@ -87,6 +95,17 @@ fn log(transaction: &Transaction<'_, '_>, run: StoredRun) -> Result<RunLog, Stor
         open: rows::task::open_of_run(file, key)?,
         attempts: rows::attempt::of_run(file, key)?,
         events: rows::event::of_run(file, key)?,
+    })
+}
+
+fn snapshot(transaction: &Transaction<'_, '_>, run: StoredRun) -> Result<RunSnapshot, StoreError> {
+    let (file, key) = (transaction.file, run.row.key);
+    Ok(RunSnapshot {
+        definition: transaction.definitions.plan_of(file, run.row.definition)?,
+        log: log(transaction, run)?,
+        tasks: rows::task::of_run(file, key)?,
+        waits: rows::wait::of_run(file, key)?,
+        signals: rows::signal::of_run(file, key)?,
     })
 }
 

@@ -176,5 +176,6 @@ pub(super) async fn a_run_that_is_not_there_has_nothing(world: &World) {
     assert!(store.outputs(key).await.expect("read outputs").is_empty());
     assert!(store.output(key, Node(0)).await.expect("read an output").is_none());
     assert!(store.log(key).await.expect("read a log").is_none());
+    assert!(store.snapshot(key).await.expect("read a run").is_none());
     assert!(store.cancel(key, CancelRequest::by("a test")).await.expect("cancel a run").is_none());
 }

@@ -36,6 +36,7 @@ mod retry;
 mod signal_races;
 mod signals;
 mod skip;
+mod snapshot;
 mod start;
 mod suspend;
 mod timers;

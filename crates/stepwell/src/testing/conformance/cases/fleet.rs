@@ -151,6 +151,10 @@ macro_rules! conformance_cases_of_fleets {
                 tasks_are_listed_by_node,
                 a_run_that_is_not_there_has_nothing,
             }
+            snapshot {
+                a_snapshot_is_what_every_read_gives,
+                a_snapshot_never_shows_half_of_what_happens,
+            }
             hand_over {
                 a_child_goes_straight_to_the_worker_that_offers,
                 a_root_goes_straight_to_the_worker_that_offers,
