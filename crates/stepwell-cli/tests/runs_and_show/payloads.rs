@@ -57,7 +57,7 @@ fn what_has_no_output_of_its_own_shows_none() {
 }
 
 /// JSON under another tag, as of a codec that the binary does not have.
-struct OtherCodec;
+pub(crate) struct OtherCodec;
 
 impl Codec for OtherCodec {
     fn tag(&self) -> &'static str {

@@ -1,12 +1,15 @@
 //! `stepwell signal` and `stepwell cancel`, and what `stepwell show` tells of waits.
 
+use std::time::Duration;
+
 use rstest::rstest;
 use serde_json::json;
 use stepwell::testing::TestEngine;
-use stepwell::{RunStatus, Workflow};
+use stepwell::{Engine, PostgresStore, RunStatus, Sent, SqliteStore, Workflow};
 use tempfile::TempDir;
 
 use crate::command::{records, stderr, stdout, stepwell};
+use crate::payloads::OtherCodec;
 use crate::story::Kind;
 
 /// A store with runs that wait for a payment in euros, and the engine that executes them.
@@ -134,6 +137,45 @@ fn numbers_are_sent_as_they_were_typed(#[case] kind: Kind) {
     for number in numbers.iter().chain(&["-1e-7"]) {
         assert!(shown.contains(&format!("\"value\":{number}}}")), "{number} in {shown}");
     }
+}
+
+/// Sends a payment from a client of a few lines that has the codec of the service.
+#[tokio::main(flavor = "current_thread")]
+async fn pay_from_a_client(kind: Kind, store: &str) -> Sent {
+    let builder = match kind {
+        Kind::Sqlite => Engine::builder(SqliteStore::open(store).await.expect("it is there")),
+        Kind::Postgres => Engine::builder(PostgresStore::connect(store).await.expect("it answers")),
+    };
+    let engine = builder.codec(OtherCodec).client_only().start().await.expect("it starts");
+    let signal = engine.signal("paid", &42).attr("currency", "EUR").to("bakery", "cake");
+    let sent = signal.await.expect("it is sent");
+    engine.stop_gracefully().await;
+    sent
+}
+
+#[rstest]
+#[case::sqlite(Kind::Sqlite)]
+#[case::postgres(Kind::Postgres)]
+fn a_run_of_another_codec_is_signalled_as_the_page_of_the_error_says(#[case] kind: Kind) {
+    let (store, _folder, builder) = kind.engine();
+    let mut builder = builder.codec(OtherCodec);
+    let paying = builder.workflow(paying());
+    let engine = builder.start().expect("it starts");
+    let run = engine.start(&paying, "card 4111".to_owned()).tenant("bakery").id("cake").now();
+    let run = run.expect("it starts");
+    engine.run_until_idle();
+    let signal = ["signal", "bakery/cake", "paid", "42", "--attr", "currency=EUR"];
+    let refused = stderr(&stepwell(&[&signal[..], &["--store", &store]].concat()).code(1));
+    assert!(refused.contains("SW0039") && refused.contains("\"other\""), "{refused}");
+    assert!(run.signals().expect("they can be read").is_empty());
+    for args in [["show", "bakery/cake"].as_slice(), &["show", "bakery/cake", "--payloads"]] {
+        stepwell(&[args, &["--store", &store]].concat()).success();
+    }
+
+    assert_eq!(pay_from_a_client(kind, &store), Sent::Accepted { number: 1 });
+    // The engine of the test hears of other processes by its polls only.
+    engine.advance(Duration::from_hours(1));
+    assert_eq!(run.result().expect("it completes"), 42);
 }
 
 #[test]

@@ -103,8 +103,8 @@ async fn check_codec(client: &Client, found: &RunView) -> Result<(), Failure> {
     let other = input.filter(|input| !["", JsonCodec.tag()].contains(&&*input.codec));
     let Some(other) = other else { return Ok(()) };
     let message = format!(
-        "codec {:?} wrote the payloads of this run, and this program has JSON only; send the \
-         signal from a program that has the codec",
+        "codec {:?} wrote the payloads of this run, and commands write JSON only; send the signal \
+         by `engine.signal(..)` from a program that is built with the codec",
         other.codec
     );
     Err(Error::refused(Code::OtherCodec, message).into())
