@@ -121,6 +121,9 @@ const LIES_ABOUT_RUNS: &[(&str, Lie)] = &[
     ("an event lost", |s, d| {
         log(d, &s.open).events.remove(0);
     }),
+    ("time that goes back in the log", |s, d| {
+        log(d, &s.ended).run.ended_at = Some(Timestamp::EPOCH);
+    }),
     ("an event number skipped", |s, d| log(d, &s.open).run.next_event += 1),
     ("two runs of one id", |s, d| {
         let (tenant, id) = (s.ended.tenant.clone(), s.ended.id.clone());

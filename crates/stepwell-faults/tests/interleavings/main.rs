@@ -19,3 +19,4 @@ mod reading;
 mod scene;
 mod signalling;
 mod stage;
+mod times;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use stepwell::core::id::Token;
+use stepwell::core::id::{Node, Token};
 use stepwell::core::run::TaskRow;
 use stepwell::ports::{Clock, DynStore};
 use stepwell::testing::ManualClock;
@@ -111,8 +111,12 @@ impl Stage {
     /// Lets two calls meet in every order that can matter and holds what comes out to the
     /// invariants only, for calls on time that goes on.
     pub(crate) async fn survive(&self, one: &Act, other: &Act) {
+        self.survive_all(one, other, Explorer::that_minds_time()).await;
+    }
+
+    /// As [`survive`](Self::survive), in the orders through which the explorer leads.
+    pub(crate) async fn survive_all(&self, one: &Act, other: &Act, mut explorer: Explorer) {
         let meeting = Meeting::new(self, one, other).await;
-        let mut explorer = Explorer::that_minds_time();
         while explorer.begin() {
             let (_, played) = meeting.play(meeting.acts, &mut explorer).await;
             let dump = self.world.dump().await;
@@ -134,6 +138,19 @@ impl Stage {
         let read = format!("select coalesce(max(order_key), 0) from {SCHEMA}.watermark");
         let row = self.duet.watcher().query_one(&read, &[]).await;
         row.expect("it answers").get(0)
+    }
+
+    /// Moves the deadlines of all runs into the past, for runs on time that goes on.
+    pub(crate) async fn let_deadlines_pass(&self) {
+        let node = Node::DEADLINE.0;
+        let pass = format!(
+            "update {SCHEMA}.run set deadline = started_at where deadline is not null; \
+             update {SCHEMA}.timer set due_at = run.started_at from {SCHEMA}.run \
+             where timer.run = run.key and timer.node = {node}; \
+             update {SCHEMA}.ready set deadline = run.started_at from {SCHEMA}.run \
+             where ready.run = run.key and ready.deadline is not null"
+        );
+        self.duet.watcher().batch_execute(&pass).await.expect("rows can be changed");
     }
 
     /// Two calls that meet in the state that the world is in now.

@@ -42,7 +42,7 @@ pub(crate) async fn fire(
     delete_stale(session, TaskKeys::of(stale), now).await?;
     let next = session.one(NEXT_TIMER, &[]).await?;
     let next = next.as_ref().map(timer::read_due).transpose()?;
-    let next_due = next.map(|due| due.since(now));
+    let next_due = next.map(|due| due.since(session.now()));
     Ok((FiredTimers { n_fired, next_due }, hints))
 }
 

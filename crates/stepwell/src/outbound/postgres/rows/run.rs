@@ -101,6 +101,16 @@ pub(crate) fn read_of(row: &Row, tenant: Tenant) -> Read<StoredRun> {
     Ok(StoredRun { row: run, tenant_no: read_tenant_no(row)?, input_digest })
 }
 
+selected! {
+    /// Read with a run that is locked.
+    Locked { At, }
+}
+
+/// When a run was locked, in microseconds.
+pub(crate) fn read_locked_at(row: &Row) -> Read<i64> {
+    Cells::of(row).behind::<Col>().get(Locked::At)
+}
+
 /// The number of a run's tenant.
 pub(crate) fn read_tenant_no(row: &Row) -> Read<u32> {
     Cells::of(row).count(Col::TenantNo)

@@ -101,8 +101,7 @@ impl RunSet<'_> {
     }
 
     /// Locks the runs that signals are for, loads what is needed and decides. The transaction is
-    /// opened along with that, unless it is open. Its time is read when the runs are locked: it may
-    /// have waited for them, and a signal must not seem to have come before that.
+    /// opened along with that, unless it is open.
     pub(crate) async fn decide_signals(
         &self,
         happenings: Happenings,
@@ -111,15 +110,14 @@ impl RunSet<'_> {
         let keys: Vec<RunKey> = happenings.keys().copied().collect();
         let asked = InboxPlan::of_signals(&happenings);
         let begin = async { if is_open { Ok(()) } else { begin_serving(self.session).await } };
-        let (begun, runs, now, inboxes) = tokio::join!(
+        let (begun, runs, inboxes) = tokio::join!(
             biased;
             begin,
             self.lock(&keys),
-            self.session.read_clock(),
             self.read_inboxes(&asked),
         );
         begun?;
-        let (runs, (), inboxes) = (runs?, now?, inboxes?);
+        let (runs, inboxes) = (runs?, inboxes?);
         let (plan, inboxes) = self.plan_for(&runs, &happenings, Some(inboxes)).await?;
         let loaded = self.load(&plan).await?;
         self.decide(runs, loaded, inboxes, happenings).await

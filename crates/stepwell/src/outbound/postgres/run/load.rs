@@ -44,9 +44,13 @@ pub(super) struct LoadedTasks {
 }
 
 impl RunSet<'_> {
-    /// Locks runs in the order of their keys.
+    /// Locks runs in the order of their keys. From then on the time of the transaction is that at
+    /// which it had them all.
     pub(super) async fn lock(&self, runs: &[RunKey]) -> PgResult<Vec<StoredRun>> {
         let rows = self.session.all(LOCK_RUNS, &[&keys(runs)]).await?;
+        if let Some(last) = rows.last() {
+            self.session.set_now(run::read_locked_at(last)?);
+        }
         let tenants = rows.iter().map(run::read_tenant_no).collect::<Result<BTreeSet<_>, _>>()?;
         let names = self.ids.tenant_names(&tenants).await?;
         let read = |row: &Row| {

@@ -5,7 +5,8 @@ pub(crate) mod retry;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::Poll;
 
 pub(crate) use error::{Conflict, PgError, PgResult};
@@ -21,7 +22,6 @@ use super::sql::{self, Sql};
 use crate::ports::StoreError;
 
 const READ_NOW: Sql = sql::SESSION.named("read_now");
-const READ_CLOCK: Sql = sql::SESSION.named("read_clock");
 
 /// Parameters of a statement.
 pub(crate) type Params<'a> = &'a [Param<'a>];
@@ -38,7 +38,7 @@ type Answer<'s, T> = Pin<Box<dyn Future<Output = PgResult<T>> + Send + 's>>;
 pub(crate) struct Session {
     client: Option<Client>,
     pool: Arc<Pool>,
-    now: OnceLock<Timestamp>,
+    now_micros: AtomicI64,
     /// Held by whoever prepares and sends next. It is handed on in the order of asking.
     sending: tokio::sync::Mutex<()>,
 }
@@ -49,7 +49,7 @@ impl Session {
         Ok(Self {
             client: Some(pool.get(role).await?),
             pool: Arc::clone(pool),
-            now: OnceLock::new(),
+            now_micros: AtomicI64::new(0),
             sending: tokio::sync::Mutex::default(),
         })
     }
@@ -86,25 +86,17 @@ impl Session {
         Ok(())
     }
 
-    /// Takes the moment of this statement for the time of the transaction, where that began without
-    /// one. An injected clock is asked when the answer is there, so that it waited for the same
-    /// locks.
-    pub(crate) async fn read_clock(&self) -> PgResult<()> {
-        let row = self.one(READ_CLOCK, &[]).await?;
-        let now = row.as_ref().map(rows::server::read_now).transpose()?;
-        self.set_now(now.unwrap_or_default());
-        Ok(())
-    }
-
-    /// The store's time of this transaction, once it is known.
+    /// The store's time of this transaction, once it is known: that of its begin, or that at which
+    /// it had locked the runs that it decides about.
     pub(crate) fn now(&self) -> Timestamp {
-        self.now.get().copied().unwrap_or_default()
+        Timestamp::from_micros(self.now_micros.load(Ordering::Relaxed))
     }
 
-    /// The database's time, read along with something else. An injected clock knows better.
+    /// The database's time, read along with something else; it never goes back. An injected clock
+    /// knows better: it is asked when the answer is there, so that it waited for the same locks.
     pub(crate) fn set_now(&self, micros: i64) {
         let micros = self.pool.injected_now().unwrap_or(micros);
-        self.now.get_or_init(|| Timestamp::from_micros(micros));
+        self.now_micros.fetch_max(micros, Ordering::Relaxed);
     }
 
     /// The pool that the connection comes from.
