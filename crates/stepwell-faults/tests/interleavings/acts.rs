@@ -137,6 +137,14 @@ pub(crate) fn cancel(run: RunKey) -> Act {
     })
 }
 
+/// Cancels a run by force.
+pub(crate) fn force(run: RunKey) -> Act {
+    act(move |store| async move {
+        let request = CancelRequest { force: true, ..CancelRequest::by("a test") };
+        Ok(format!("{:?}", store.cancel(run, request).await?))
+    })
+}
+
 pub(crate) fn signal(request: SignalRequest) -> Act {
     act(move |store| {
         let requests = vec![request.clone()];

@@ -8,6 +8,7 @@
 mod acts;
 mod cancelling;
 mod claiming;
+mod deadlines;
 mod fan_in;
 mod handing;
 mod limits;
@@ -19,4 +20,5 @@ mod reading;
 mod scene;
 mod signalling;
 mod stage;
+mod suspending;
 mod times;
