@@ -121,9 +121,16 @@ fn try_commit(
     counters.n_wakes += u64::from(!earned.is_empty());
     let n_wakes = int(counters.n_wakes);
     rows::store::set_counters(file, counters)?;
-    scope.commit()?;
-    // Our own wakes are no news from another process; those before them are.
-    if writer.n_wakes.fetch_max(n_wakes, Ordering::AcqRel) < n_wakes_before {
+    // Told before the commit: the watching thread may look right after it, and must not take our
+    // own wakes for another process's. Those before them are news.
+    let n_wakes_told = writer.n_wakes.fetch_max(n_wakes, Ordering::AcqRel);
+    if let Err(error) = scope.commit() {
+        let (told, before) = (n_wakes, n_wakes_told);
+        // If it was raised meanwhile, somebody else's wakes were seen, and it stays.
+        let _ = writer.n_wakes.compare_exchange(told, before, Ordering::AcqRel, Ordering::Acquire);
+        return Err(error);
+    }
+    if n_wakes_told < n_wakes_before {
         earned = HintSet::ALL;
     }
     Ok(earned)
