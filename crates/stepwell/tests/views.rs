@@ -355,6 +355,41 @@ async fn the_events_of_a_schema_are_those_of_the_log() {
     }
 }
 
+/// Workers that leave, with tasks and without, and one that falls silent.
+async fn check_workers(world: &World, reader: &Reader) {
+    let flow = world.define("a; b").await;
+    world.start_for("acme", &flow).await;
+    let [idle, busy, silent] = ["idle", "busy", "silent"];
+    for name in [idle, busy, silent] {
+        world.hire(name).await;
+    }
+    world.claim(&worker(busy), 1).await;
+    world.claim(&worker(silent), 1).await;
+    let leave = [idle, busy].map(worker);
+    for left in &leave {
+        world.dismiss(left).await;
+    }
+    let states = "select worker, state from workers where worker <> 'worker' order by worker";
+    let before = ["busy | LEAVING", "idle | GONE", "silent | ALIVE"];
+    assert_eq!(reader.rows(states).await, before);
+    assert_eq!(world.reap().await.n_tasks, 1, "what busy held");
+    world.lose(&worker(silent)).await;
+    let after = ["busy | GONE", "idle | GONE", "silent | DEAD"];
+    assert_eq!(reader.rows(states).await, after);
+}
+
+#[tokio::test]
+async fn workers_that_left_show_as_gone_and_those_found_dead_as_dead() {
+    let (world, reader) = sqlite();
+    check_workers(&world, &reader).await;
+    let (world, reader) = postgres().await;
+    check_workers(&world, &reader).await;
+    if let Reader::Postgres(schema) = reader {
+        drop(world);
+        schema.remove().await;
+    }
+}
+
 /// State names stand in tables for the views; the code's own list must agree with them.
 #[tokio::test]
 async fn the_views_know_every_state_of_the_code() {

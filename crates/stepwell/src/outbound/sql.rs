@@ -225,9 +225,9 @@ fn next_word(text: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// The states of a worker: it takes part, it went by itself, it was found dead or left nothing
-/// behind. Their numbers are their places here.
-const WORKER_STATES: &[&str] = &["ALIVE", "GONE", "DEAD"];
+/// The states of a worker: it takes part, it left while it held tasks, it was found dead, it left
+/// and holds nothing. Their numbers are their places here.
+const WORKER_STATES: &[&str] = &["ALIVE", "LEAVING", "DEAD", "GONE"];
 
 /// The number of a state: `task.RUNNING`, `run.ENDING`, `attempt.LOST`, `memo.GIVEN`,
 /// `worker.GONE`.
@@ -282,7 +282,7 @@ mod tests {
         let filled = "insert key, status select run.key, run.status set status = c.status \
             where '{}' 2";
         assert_eq!(fill_in(text, &tables), filled);
-        assert_eq!(fill_in("{run.ENDING} {attempt.LOST} {worker.GONE}", &tables), "1 4 1");
+        assert_eq!(fill_in("{run.ENDING} {attempt.LOST} {worker.GONE}", &tables), "1 4 3");
     }
 
     #[test]

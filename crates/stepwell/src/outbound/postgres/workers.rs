@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use stepwell_core::id::{Epoch, Queue, WorkerId};
 use stepwell_core::time::Timestamp;
 
-use super::lead::reap::{DELETE_SERVE, MARK_WORKERS_DEAD, READ_CLAIMS, dead_among, reap};
+use super::lead::reap::{DELETE_SERVE, END_WORKERS, READ_CLAIMS, dead_among, reap};
 use super::lookup::plans::DEFINITION_REVISIONS;
 use super::queue::service::lock_serving_exclusive;
 use super::rows::{definition, int, int32, read_all, worker};
@@ -20,7 +20,7 @@ const UPSERT_WORKER: Sql = sql::WORKER.named("upsert_worker");
 const INSERT_SERVE: Sql = sql::WORKER.named("insert_serve");
 const RENEW_LEASE: Sql = sql::WORKER.named("renew_lease");
 const LOCK_WORKER: Sql = sql::WORKER.named("lock_worker");
-const MARK_WORKER_GONE: Sql = sql::WORKER.named("mark_worker_gone");
+const MARK_WORKER_LEAVING: Sql = sql::WORKER.named("mark_worker_leaving");
 const READ_LIVES: Sql = sql::WORKER.named("read_lives");
 
 #[async_trait]
@@ -78,11 +78,11 @@ impl PostgresStore {
         session.all(LOCK_WORKER, &[&worker.as_str()]).await?;
         let queues = self.shared.queues(&session);
         let mut hints = HintSet::default();
-        if let Some(row) = session.one(MARK_WORKER_GONE, &[&worker.as_str()]).await? {
+        if let Some(row) = session.one(MARK_WORKER_LEAVING, &[&worker.as_str()]).await? {
             let no = worker::read_no(&row)?;
             session.run(DELETE_SERVE, &[&vec![no]]).await?;
             if session.all(READ_CLAIMS, &[&vec![no]]).await?.is_empty() {
-                session.run(MARK_WORKERS_DEAD, &[&vec![no]]).await?;
+                session.run(END_WORKERS, &[&vec![no]]).await?;
             }
             queues.park_and_unpark().await?;
             hints.add(Hint::Ready);

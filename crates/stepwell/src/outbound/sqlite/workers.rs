@@ -57,10 +57,10 @@ fn register(
 }
 
 fn deregister(transaction: &mut Transaction<'_, '_>, worker: &WorkerId) -> Result<(), StoreError> {
-    let Some(no) = rows::worker::mark_gone(transaction.file, worker)? else { return Ok(()) };
+    let Some(no) = rows::worker::mark_leaving(transaction.file, worker)? else { return Ok(()) };
     service::clear_services(transaction, no)?;
     if claim::claims_of(transaction, no)?.is_empty() {
-        rows::worker::mark_dead(transaction.file, no)?;
+        rows::worker::end(transaction.file, no)?;
     }
     service::park_and_unpark(transaction)?;
     transaction.earned.add(Hint::Ready);

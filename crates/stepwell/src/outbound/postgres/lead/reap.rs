@@ -17,7 +17,7 @@ use super::term::check_epoch;
 use crate::ports::{Hint, HintSet, ReapRequest, Reaped};
 
 pub(crate) const READ_CLAIMS: Sql = sql::WORKER.named("read_claims");
-pub(crate) const MARK_WORKERS_DEAD: Sql = sql::WORKER.named("mark_workers_dead");
+pub(crate) const END_WORKERS: Sql = sql::WORKER.named("end_workers");
 pub(crate) const DELETE_SERVE: Sql = sql::WORKER.named("delete_serve");
 const LOCK_LIVES: Sql = sql::WORKER.named("lock_lives");
 
@@ -38,7 +38,7 @@ pub(crate) async fn reap(
     if dead.is_empty() {
         return Ok((reaped, HintSet::default()));
     }
-    session.run(MARK_WORKERS_DEAD, &[&dead]).await?;
+    session.run(END_WORKERS, &[&dead]).await?;
     session.run(DELETE_SERVE, &[&dead]).await?;
     let (n_tasks, mut hints) = lose(runs, &dead, request.crash_limit).await?;
     reaped.n_tasks = n_tasks;

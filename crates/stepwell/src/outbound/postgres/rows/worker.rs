@@ -15,19 +15,22 @@ use crate::ports::{ClaimRef, StoreError};
 #[derive(Clone, Copy)]
 enum WorkerState {
     Alive = 0,
-    /// It went by itself.
-    Gone = 1,
+    /// It left by itself, and tasks that it held are still to be taken from it.
+    Leaving = 1,
     /// It was found dead.
     Dead = 2,
+    /// It left by itself, and holds nothing.
+    Gone = 3,
 }
 
 /// The numbers of states, by the words that statements name them with.
-pub(super) fn state_words() -> [(&'static str, String); 3] {
+pub(super) fn state_words() -> [(&'static str, String); 4] {
     let word = |word, state: WorkerState| (word, (state as u8).to_string());
     [
         word("{worker.ALIVE}", WorkerState::Alive),
-        word("{worker.GONE}", WorkerState::Gone),
+        word("{worker.LEAVING}", WorkerState::Leaving),
         word("{worker.DEAD}", WorkerState::Dead),
+        word("{worker.GONE}", WorkerState::Gone),
     ]
 }
 
@@ -118,7 +121,7 @@ pub(crate) fn read_served(row: &Row) -> Read<(String, u32)> {
 
 /// What is read of a worker to know whether it is dead.
 pub(super) const LIFE: &str = "worker.no, worker.seen_at, worker.lease_micros, \
-    worker.state = {worker.GONE}";
+    worker.state = {worker.LEAVING}";
 
 selected! {
     /// The columns of [`LIFE`].

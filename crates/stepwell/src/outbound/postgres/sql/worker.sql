@@ -32,12 +32,15 @@ update stepwell.worker set seen_at = $2 where id = $1 and state = {worker.ALIVE}
 -- For update waits for the worker's claim under way, so that none slips in behind.
 select no from stepwell.worker where id = $1 and state = {worker.ALIVE} for update
 
--- name: mark_worker_gone
-update stepwell.worker set state = {worker.GONE} where id = $1 and state = {worker.ALIVE}
+-- name: mark_worker_leaving
+update stepwell.worker set state = {worker.LEAVING} where id = $1 and state = {worker.ALIVE}
 returning no
 
--- name: mark_workers_dead
-update stepwell.worker set state = {worker.DEAD} where no = any($1)
+-- name: end_workers
+-- Nothing is left to be taken from them. Whoever left by itself is gone, the others are dead.
+update stepwell.worker
+set state = case state when {worker.LEAVING} then {worker.GONE} else {worker.DEAD} end
+where no = any($1)
 
 -- name: read_lives
 -- Whether this epoch is the current one, the time, and the lives of workers not found dead yet. A

@@ -19,7 +19,7 @@ pub(crate) fn reap(
     let dead = dead_workers(transaction, request)?;
     // All are dead before the first task moves: nothing comes back to what only they served.
     for worker_no in &dead {
-        rows::worker::mark_dead(transaction.file, *worker_no)?;
+        rows::worker::end(transaction.file, *worker_no)?;
         service::clear_services(transaction, *worker_no)?;
     }
     for worker_no in dead {

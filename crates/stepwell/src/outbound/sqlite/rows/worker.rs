@@ -14,12 +14,12 @@ const SQL: &str = include_str!("../sql/worker.sql");
 const BEAT: &str = named(SQL, "beat");
 const DELETE_QUEUES: &str = named(SQL, "delete_queues");
 const DELETE_SERVICES: &str = named(SQL, "delete_services");
+const END_WORKER: &str = named(SQL, "end_worker");
 const FIND_WORKER: &str = named(SQL, "find_worker");
 const INSERT_QUEUE: &str = named(SQL, "insert_queue");
 const INSERT_SERVICE: &str = named(SQL, "insert_service");
 const IS_SERVED: &str = named(SQL, "is_served");
-const MARK_WORKER_DEAD: &str = named(SQL, "mark_worker_dead");
-const MARK_WORKER_GONE: &str = named(SQL, "mark_worker_gone");
+const MARK_WORKER_LEAVING: &str = named(SQL, "mark_worker_leaving");
 const READ_LIVES: &str = named(SQL, "read_lives");
 const READ_QUEUES: &str = named(SQL, "read_queues");
 const READ_SERVICES: &str = named(SQL, "read_services");
@@ -50,14 +50,14 @@ pub(crate) fn beat(file: File<'_, '_>, worker: &WorkerId, now: Timestamp) -> Row
     file.first(BEAT, params![worker.as_str(), now.as_micros()], number)
 }
 
-/// A live worker went by itself. Gives its number.
-pub(crate) fn mark_gone(file: File<'_, '_>, worker: &WorkerId) -> Rows<Option<i64>> {
-    file.first(MARK_WORKER_GONE, [worker.as_str()], number)
+/// A live worker leaves by itself. Gives its number.
+pub(crate) fn mark_leaving(file: File<'_, '_>, worker: &WorkerId) -> Rows<Option<i64>> {
+    file.first(MARK_WORKER_LEAVING, [worker.as_str()], number)
 }
 
-/// A worker has nothing any more that could be taken from it.
-pub(crate) fn mark_dead(file: File<'_, '_>, worker_no: i64) -> Rows<()> {
-    file.run(MARK_WORKER_DEAD, [worker_no]).map(drop)
+/// A worker has nothing any more that could be taken from it: it is gone if it left, else dead.
+pub(crate) fn end(file: File<'_, '_>, worker_no: i64) -> Rows<()> {
+    file.run(END_WORKER, [worker_no]).map(drop)
 }
 
 /// A live worker that asks for tasks.

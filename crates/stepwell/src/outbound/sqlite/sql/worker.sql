@@ -10,11 +10,14 @@ returning no
 -- name: beat
 update worker set seen_at = ?2 where id = ?1 and state = {worker.ALIVE} returning no
 
--- name: mark_worker_gone
-update worker set state = {worker.GONE} where id = ?1 and state = {worker.ALIVE} returning no
+-- name: mark_worker_leaving
+update worker set state = {worker.LEAVING} where id = ?1 and state = {worker.ALIVE} returning no
 
--- name: mark_worker_dead
-update worker set state = {worker.DEAD} where no = ?1
+-- name: end_worker
+-- Nothing is left to be taken from it. If it left by itself it is gone, else dead.
+update worker
+set state = case state when {worker.LEAVING} then {worker.GONE} else {worker.DEAD} end
+where no = ?1
 
 -- name: find_worker
 select no, next_turn from worker where id = ?1 and state = {worker.ALIVE}
@@ -26,7 +29,7 @@ select no from worker where id = ?1
 select no, id from worker where state < {worker.DEAD}
 
 -- name: read_lives
-select no, state = {worker.GONE}, seen_at, lease_micros, process_lock from worker
+select no, state = {worker.LEAVING}, seen_at, lease_micros, process_lock from worker
 where state < {worker.DEAD}
 order by no
 

@@ -50,7 +50,8 @@ create table stepwell.worker_state (
     number smallint primary key,
     name text not null unique
 );
-insert into stepwell.worker_state (number, name) values (0, 'ALIVE'), (1, 'GONE'), (2, 'DEAD');
+insert into stepwell.worker_state (number, name)
+values (0, 'ALIVE'), (1, 'LEAVING'), (2, 'DEAD'), (3, 'GONE');
 
 -- Timers of a run as a whole stand under node numbers that no task has.
 create table stepwell.run_timer (
