@@ -9,7 +9,7 @@ use stepwell_core::code::Code;
 
 use crate::error::Error;
 use crate::outbound::tokio::{SystemClock, SystemIds, TokioSpawner};
-pub(crate) use crate::outbound::tokio::{host_name, is_in_blocking_step};
+pub(crate) use crate::outbound::tokio::{host_name, is_polled};
 use crate::ports::{Clock, Ids, Spawner};
 
 /// The machine's time, for those who look at a store from outside.

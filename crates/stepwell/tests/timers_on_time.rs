@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stepwell::ports::{BoxFuture, Clock as _, Spawner, Store};
+use stepwell::ports::{BoxFuture, Clock as _, NoThread, Spawner, Store};
 use stepwell::testing::{CountedIds, ManualClock, TestDatabase};
 use stepwell::{
     Config, Engine, EventKind, PostgresStore, Run, RunEvent, SqliteOptions, SqliteStore, Workflow,
@@ -34,7 +34,7 @@ impl Spawner for Tasks {
         self.spawn(future);
     }
 
-    fn spawn_blocking(&self, _closure: Box<dyn FnOnce() + Send + 'static>) {
+    fn spawn_blocking(&self, _: Box<dyn FnOnce() + Send + 'static>) -> Result<(), NoThread> {
         unreachable!("no step of this test blocks");
     }
 

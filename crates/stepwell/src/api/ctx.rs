@@ -13,6 +13,7 @@ use super::step_error::{Result, StepError};
 use super::step_ref::{Kind, StepRef};
 use crate::engine::{TaskContext, as_declared, decode};
 use crate::error::Error;
+use crate::wiring::is_polled;
 
 /// What a step is handed: the run's input, the engine's state, and what is known of the task.
 ///
@@ -171,6 +172,10 @@ impl<I, S> Ctx<I, S> {
         T: DeserializeOwned + Send + 'static,
         K: Kind,
     {
+        if is_polled() {
+            let message = "ctx.output_blocking was called by an async step; use `ctx.output` there";
+            return Err(refusal(Error::refused(Code::BlockingInAsync, message)));
+        }
         let (answer_to, mut answer) = tokio::sync::oneshot::channel();
         let (task, step) = (Arc::clone(&self.task), *step);
         self.task.parts.spawner.block_on(Box::pin(async move {

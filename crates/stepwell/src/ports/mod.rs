@@ -48,7 +48,7 @@ pub use memos::{
 pub use payload::{Payload, SignalTag};
 pub use runs::{RunFilter, RunPage, RunSnapshot, RunView, Runs};
 pub use signals::{SignalRequest, SignalTarget, Signals, StoredSignal, WaitingRuns};
-pub use spawner::{BoxFuture, Spawner};
+pub use spawner::{BoxFuture, NoThread, Spawner};
 pub(crate) use starts::ExistingRun;
 pub use starts::{StartAnswer, StartRequest, Started, Starts};
 pub use tenants::{TenantSettings, TenantView, Tenants};

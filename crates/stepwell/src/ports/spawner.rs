@@ -6,6 +6,11 @@ use std::pin::Pin;
 /// A boxed future that can be moved between threads.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
 
+/// The operating system has no thread to spare.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("no thread can be had")]
+pub struct NoThread;
+
 /// Starts things that run beside each other. Nothing else in the engine may.
 pub trait Spawner: Send + Sync + 'static {
     /// Runs a future to its end beside everything else.
@@ -16,7 +21,10 @@ pub trait Spawner: Send + Sync + 'static {
     fn spawn_apart(&self, name: &str, future: BoxFuture<()>);
 
     /// Runs a closure that may block, on a thread made for that.
-    fn spawn_blocking(&self, closure: Box<dyn FnOnce() + Send + 'static>);
+    ///
+    /// # Errors
+    /// When there is no thread; the closure was not called then.
+    fn spawn_blocking(&self, closure: Box<dyn FnOnce() + Send + 'static>) -> Result<(), NoThread>;
 
     /// Waits for a future inside such a closure.
     fn block_on(&self, future: BoxFuture<()>);

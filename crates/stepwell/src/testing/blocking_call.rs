@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+use crate::ports::NoThread;
+
 thread_local! {
     /// The call whose closure this thread runs.
     static CURRENT: RefCell<Option<Arc<BlockingCall>>> = const { RefCell::new(None) };
@@ -53,7 +55,10 @@ struct Crashed;
 impl BlockingCall {
     /// Runs a closure, and waits until it ends or waits for a future, or for as long as given.
     #[expect(clippy::disallowed_methods, reason = "blocking code needs a thread")]
-    pub(super) fn start(closure: Box<dyn FnOnce() + Send + 'static>, span: Duration) {
+    pub(super) fn start(
+        closure: Box<dyn FnOnce() + Send + 'static>,
+        span: Duration,
+    ) -> Result<(), NoThread> {
         let call = Arc::new(Self::default());
         let (ended, reactor) = (Ended(Arc::clone(&call)), Handle::try_current().ok());
         let thread = std::thread::Builder::new().name("stepwell-step".to_owned());
@@ -62,10 +67,9 @@ impl BlockingCall {
             CURRENT.set(Some(Arc::clone(&ended.0)));
             closure();
         };
-        if let Err(error) = thread.spawn(run) {
-            tracing::error!(%error, "no thread can be had for a blocking step");
-        }
+        thread.spawn(run).map_err(|_| NoThread)?;
         call.wait(span);
+        Ok(())
     }
 
     /// The call that this thread belongs to.

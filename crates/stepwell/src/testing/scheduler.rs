@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::blocking_call::BlockingCall;
 use super::waits::InnerWait;
-use crate::ports::{BoxFuture, Spawner};
+use crate::ports::{BoxFuture, NoThread, Spawner};
 
 /// How much real time a test gives to what it cannot move itself, unless it says otherwise.
 const REAL_TIME_MAX: Duration = Duration::from_secs(10);
@@ -205,8 +205,8 @@ impl Spawner for ManualScheduler {
     }
 
     /// Runs the closure at once, and goes on when it has ended or waits for a future.
-    fn spawn_blocking(&self, closure: Box<dyn FnOnce() + Send + 'static>) {
-        BlockingCall::start(closure, self.real_time_max());
+    fn spawn_blocking(&self, closure: Box<dyn FnOnce() + Send + 'static>) -> Result<(), NoThread> {
+        BlockingCall::start(closure, self.real_time_max())
     }
 
     /// Waits while everything else goes on: driven by whoever drives the scheduler if the caller

@@ -1,8 +1,10 @@
 //! One attempt, as a pipeline: claimed, decided to skip or run, executed, committed.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use stepwell_core::decide::Notes;
 use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
 use stepwell_core::id::Node;
@@ -11,9 +13,9 @@ use stepwell_core::workflow::StepPolicy;
 use tokio::sync::oneshot;
 
 use super::Worker;
-use super::panic::{guarded, guarded_async};
+use super::panic::{guarded, guarded_async, panicked};
 use crate::engine::{MatchingFn, NoOutput, Slot, StepBody, StepFn, TaskArgs, TaskContext};
-use crate::ports::{CommitItem, Outcome, Payload};
+use crate::ports::{CommitItem, NoThread, Outcome, Payload};
 
 /// How an attempt ended.
 enum AttemptEnd {
@@ -23,6 +25,9 @@ enum AttemptEnd {
     ClaimLost,
 }
 
+/// How long a task waits that lacks a thread.
+const PUT_OFF: Duration = Duration::from_secs(1);
+
 /// What user code returned.
 type Answer = Result<Payload, NoOutput>;
 
@@ -30,9 +35,18 @@ impl Worker {
     /// Executes a claimed task in a slot and commits what became of it. The next task may have the
     /// slot as soon as this one's outcome is handed in.
     pub(super) async fn attempt(&self, body: StepBody, args: TaskArgs, slot: Slot) {
-        let claim = args.context.claim;
-        let n_ready_max = args.context.workflow.n_children(claim.node);
-        match self.execute(body, args).await {
+        let context = Arc::clone(&args.context);
+        let claim = context.claim;
+        let n_ready_max = context.workflow.n_children(claim.node);
+        // Also what is not guarded, such as a clone of the author's closure, must leave an outcome:
+        // this worker's heartbeats would keep a claim without one for ever.
+        let end = AssertUnwindSafe(self.execute(body, args)).catch_unwind().await;
+        let end = end.unwrap_or_else(|panic| {
+            let failure = panicked(panic);
+            tracing::error!(?claim, failure = failure.message, "attempt panicked");
+            self.ended(&context, Some(Err(failure.into())))
+        });
+        match end {
             AttemptEnd::With(outcome) => {
                 self.hand_in(CommitItem { claim, outcome }, n_ready_max).await;
             }
@@ -73,10 +87,10 @@ impl Worker {
                     failure = overdue(&context, policy) => Some(Err(failure.into())),
                 }
             }
-            StepFn::Blocking(function) => {
-                let answer = self.call_blocking(function, args);
-                self.await_blocking(answer, &context, policy).await
-            }
+            StepFn::Blocking(function) => match self.call_blocking(function, args) {
+                Ok(answer) => self.await_blocking(answer, &context, policy).await,
+                Err(error) => return self.put_off(&context, error).await,
+            },
         };
         self.ended(&context, answer)
     }
@@ -86,14 +100,26 @@ impl Worker {
         &self,
         function: Arc<dyn Fn(TaskArgs) -> Answer + Send + Sync>,
         args: TaskArgs,
-    ) -> oneshot::Receiver<Answer> {
+    ) -> Result<oneshot::Receiver<Answer>, NoThread> {
         let (answer_to, answer) = oneshot::channel();
         self.parts.spawner.spawn_blocking(Box::new(move || {
             let result = flatten(guarded(|| function(args)));
             // The engine may have closed meanwhile.
             let _ = answer_to.send(result);
-        }));
-        answer
+        }))?;
+        Ok(answer)
+    }
+
+    /// Hands a task back that cannot be executed here now. After a while, during which it keeps its
+    /// slot: this worker might claim it again at once.
+    async fn put_off(&self, context: &TaskContext, error: NoThread) -> AttemptEnd {
+        tracing::error!(claim = ?context.claim, %error, "blocking step not executed");
+        tokio::select! {
+            biased;
+            () = context.stop.token().cancelled() => {}
+            () = self.parts.clock.sleep(PUT_OFF) => {}
+        }
+        AttemptEnd::With(Outcome::Released)
     }
 
     /// Waits for a blocking function. It cannot be interrupted: it is told to stop, and keeps its

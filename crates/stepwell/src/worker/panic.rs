@@ -13,7 +13,7 @@ use crate::ports::BoxFuture;
 pub(super) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, Failure> {
     // What the closure captured is not used again after a panic, except through `Arc`s whose
     // locks user code cannot reach.
-    catch_unwind(AssertUnwindSafe(call)).map_err(failure)
+    catch_unwind(AssertUnwindSafe(call)).map_err(panicked)
 }
 
 /// Polls user code and turns a panic into a failure.
@@ -23,7 +23,7 @@ pub(super) async fn guarded_async<T>(future: BoxFuture<T>) -> Result<T, Failure>
         Some(future) => future.as_mut().poll(cx),
         None => Poll::Pending,
     });
-    AssertUnwindSafe(polled).catch_unwind().await.map_err(failure)
+    AssertUnwindSafe(polled).catch_unwind().await.map_err(panicked)
 }
 
 /// Drops user code that is stopped half-way. What panics then was told to end anyway, and must
@@ -44,7 +44,8 @@ fn drop_quietly<T>(value: T) -> bool {
     catch_unwind(AssertUnwindSafe(|| drop(value))).map_err(std::mem::forget).is_ok()
 }
 
-fn failure(panic: Box<dyn Any + Send>) -> Failure {
+/// What code panicked with, as a failure.
+pub(super) fn panicked(panic: Box<dyn Any + Send>) -> Failure {
     let message = panic
         .downcast_ref::<&'static str>()
         .map(|text| (*text).to_owned())

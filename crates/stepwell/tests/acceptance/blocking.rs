@@ -134,6 +134,32 @@ fn calls_inside_an_async_context_are_refused_and_change_nothing() {
     engine.stop(SECOND).unwrap();
 }
 
+#[test]
+fn calls_are_answered_on_threads_made_for_blocking() {
+    // R7
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let work = || {
+        let mut w = Workflow::define::<u32, ()>("simple");
+        let step = w.step("a").run_blocking(|ctx| Ok(ctx.input() + 1));
+        let mut builder = builder();
+        let simple = builder.workflow(w.output(step));
+        let engine = builder.start().unwrap();
+        let answer = engine.run(&simple, 1).wait().unwrap();
+        engine.stop(SECOND).unwrap();
+        answer
+    };
+    assert_eq!(runtime.block_on(runtime.spawn_blocking(work)).unwrap(), 2, "in a blocking task");
+    let in_place = runtime.spawn(async move { tokio::task::block_in_place(work) });
+    assert_eq!(runtime.block_on(in_place).unwrap(), 2, "in place");
+    let entered = runtime.enter();
+    assert_eq!(work(), 2, "with a handle at hand");
+    drop(entered);
+    let pooled = std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+    assert_eq!(pooled, 2, "on a thread of another pool");
+    let polled = runtime.block_on(runtime.spawn(async { builder().start().map(drop) })).unwrap();
+    refused(polled, Code::BlockingInAsync, &["spawn_blocking"]);
+}
+
 /// The engine itself, for steps that start other runs.
 type Shared = Arc<OnceLock<Engine>>;
 

@@ -37,5 +37,6 @@ mod signal;
 mod skip;
 mod sleep;
 mod starting;
+mod threads;
 mod timeout;
 mod wait;

@@ -4,11 +4,11 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 
 use stepwell_core::code::Code;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::error::Error;
 use crate::ports::BoxFuture;
-use crate::wiring::is_in_blocking_step;
+use crate::wiring::is_polled;
 
 /// Blocks the caller until a future has ended: on a runtime of its own, or by turning virtual time.
 pub(crate) trait BlockOn: Send + Sync {
@@ -86,9 +86,10 @@ impl Drop for OwnRuntime {
 
 /// Blocking inside an async context would hold up its thread, or panic deep inside the runtime.
 fn refuse_async() -> Result<(), Error> {
-    if Handle::try_current().is_ok() && !is_in_blocking_step() {
+    if is_polled() {
         let message = "`stepwell::blocking` was called inside an async context; use \
-                       `stepwell::Engine` there";
+                       `stepwell::Engine` there, or a thread made for blocking, such as that of \
+                       `tokio::task::spawn_blocking`";
         return Err(Error::refused(Code::BlockingInAsync, message));
     }
     Ok(())
