@@ -75,9 +75,11 @@ impl Error {
         Self::Refused { code, message: message.into() }
     }
 
-    /// The engine was stopped before the call.
+    /// The engine was stopped before the call, or its runtime has ended.
     pub(crate) fn stopped() -> Self {
-        Self::refused(Code::Stopped, "the engine was stopped; build a new one")
+        let message = "the engine was stopped, or the tokio runtime it was built on has ended; \
+                       build a new one";
+        Self::refused(Code::Stopped, message)
     }
 
     /// The stable code of this error.

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stepwell::core::id::RunKey;
-use stepwell::ports::{Inspection, Runs, Spawner};
+use stepwell::ports::{Clock, Inspection, Runs, Spawner};
 use stepwell::testing::{CountedIds, ManualClock, ManualScheduler};
-use stepwell::{AttemptState, Engine, NewRun, RunStatus, StopReport, Workflow, WorkflowRef};
+use stepwell::{AttemptState, Code, Engine, NewRun, RunStatus, StopReport, Workflow, WorkflowRef};
 
 use support_props::at_once;
 use support_props::fleet::{LEASE, POLL_INTERVAL, settings};
@@ -114,6 +114,19 @@ impl Bench {
         take(&started).expect("it answers").expect("it starts").key()
     }
 
+    /// Stops the engine and lets time pass until that is over; says how long it took.
+    fn stop(&self, grace: Duration) -> (Duration, StopReport) {
+        let (began, engine) = (self.clock.elapsed(), self.engine.clone());
+        let stopped = spawn(&self.scheduler, Box::pin(async move { engine.stop(grace).await }));
+        loop {
+            if let Some(report) = take(&stopped) {
+                return (self.clock.elapsed().saturating_sub(began), report);
+            }
+            self.clock.advance(self.clock.next_wake().expect("a stop ends by itself"));
+            self.scheduler.run_until_idle();
+        }
+    }
+
     fn ended(&self, run: RunKey) -> (RunStatus, Vec<AttemptState>) {
         let log = at_once(self.watch.store.log(run)).expect("a log").expect("it is there");
         (log.run.status, log.attempts.iter().map(|attempt| attempt.state).collect())
@@ -194,6 +207,92 @@ fn a_stop_drains_what_a_commit_under_way_hands_over() {
     let report: StopReport = take(&stopped).expect("it stops");
     assert_eq!((report.n_handed_back, report.n_still_running), (0, 0));
     assert_eq!(bench.ended(run), (RunStatus::Completed, vec![AttemptState::Completed; 2]));
+}
+
+#[test]
+fn a_stop_takes_its_grace_and_its_overtime_at_most_and_a_slow_commit_is_not_charged() {
+    // R12, S9: the store has committed, but does not say so.
+    let bench = Bench::new(2);
+    let run = bench.start_and_hold_the_commit();
+    let grace = Duration::from_mins(1);
+    let (span, report) = bench.stop(grace);
+    assert!(span <= grace + Engine::STOP_OVERTIME_MAX, "it took {span:?}");
+    assert_eq!(report, StopReport { n_uncommitted: 1, ..StopReport::default() });
+
+    bench.link.let_claims_go();
+    bench.pass_a_lease();
+    let attempts = vec![AttemptState::Completed, AttemptState::Released];
+    assert_eq!(bench.ended(run), (RunStatus::Running, attempts), "what was handed over goes back");
+    assert_eq!(bench.stop(grace).1, report, "whoever asks later is told the same");
+}
+
+#[test]
+fn what_was_claimed_by_a_reply_that_was_lost_is_handed_back_by_a_stop() {
+    // R12, FB1: nobody executes it, and the end of its worker would charge it.
+    let bench = Bench::new(1);
+    let run = bench.start_and_hold_the_claim();
+    bench.link.lose_replies(1);
+    bench.link.let_claims_go();
+    bench.scheduler.run_until_idle();
+    assert_eq!(bench.stop(Duration::from_mins(1)), (Duration::ZERO, StopReport::default()));
+    assert_eq!(bench.ended(run), (RunStatus::Running, vec![AttemptState::Released]));
+}
+
+#[test]
+fn a_claim_that_is_answered_after_the_grace_is_handed_back_unexecuted() {
+    // R12
+    let bench = Bench::new(1);
+    let run = bench.start_and_hold_the_claim();
+    let (span, report) = bench.stop(Duration::ZERO);
+    assert!(span <= Engine::STOP_OVERTIME_MAX, "it took {span:?}");
+    assert_eq!(report, StopReport::default());
+    bench.link.let_claims_go();
+    bench.pass_a_lease();
+    assert_eq!(bench.ended(run), (RunStatus::Running, vec![AttemptState::Released]));
+}
+
+#[test]
+fn whoever_waits_is_told_of_a_stop_while_the_store_is_away() {
+    // R12, R22: an outcome that cannot be committed keeps the engine open.
+    let bench = Bench::new(2);
+    let run = bench.start_and_hold_the_commit();
+    let (engine, key) = (bench.engine.clone(), run.to_string());
+    let result = spawn(
+        &bench.scheduler,
+        Box::pin(async move { engine.run_handle("t", &key).await?.result().await }),
+    );
+    bench.link.lose_replies(1);
+    bench.link.cut();
+    bench.link.let_claims_go();
+    let grace = Duration::from_mins(1);
+    let (span, report) = bench.stop(grace);
+    assert!(span <= grace + Engine::STOP_OVERTIME_MAX, "it took {span:?}");
+    assert_eq!(report.n_uncommitted, 1);
+    let told = take(&result).expect("the waiting is over").expect_err("nobody knows the result");
+    assert_eq!(told.code(), Code::Stopped, "{told}");
+
+    bench.link.mend();
+    bench.pass_a_lease();
+    let attempts = vec![AttemptState::Completed, AttemptState::Released];
+    assert_eq!(bench.ended(run), (RunStatus::Running, attempts), "it was tried again");
+}
+
+#[test]
+fn whoever_waits_is_told_of_a_stop_while_the_store_does_not_answer() {
+    // R12, R22
+    let bench = Bench::new(1);
+    let run = bench.start_and_hold_the_claim();
+    let (engine, key) = (bench.engine.clone(), run.to_string());
+    let result = spawn(
+        &bench.scheduler,
+        Box::pin(async move { engine.run_handle("t", &key).await?.result().await }),
+    );
+    bench.link.hold_reads();
+    bench.stop(Duration::ZERO);
+    bench.clock.advance(Duration::from_secs(5));
+    bench.scheduler.run_until_idle();
+    let told = take(&result).expect("the waiting is over").expect_err("nobody knows the result");
+    assert_eq!(told.code(), Code::Stopped, "{told}");
 }
 
 #[test]

@@ -81,7 +81,7 @@ async fn run(arguments: Arguments) -> Result<()> {
         asked_to_stop.await;
     }
     let report = engine.stop(Duration::from_millis(arguments.grace_ms)).await;
-    let StopReport { n_drained, n_handed_back, n_still_running } = report;
+    let StopReport { n_drained, n_handed_back, n_still_running, .. } = report;
     tell(&WorkerMessage::Stopped { n_drained, n_handed_back, n_still_running });
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! Building an engine: settings, workflows, and the start of all its parts.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use stepwell_core::code::Code;
 use stepwell_core::id::{Tenant, WorkerId};
@@ -11,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::engine::{Engine, Inner};
 use super::start::bad_name;
+use super::stop::Shutdown;
 use super::workflow::{Workflow, WorkflowRef};
 use crate::engine::{
     Committer, Config, Parts, RegisteredWorkflow, Registry, Signaller, Starter, StepBody, StepFn,
@@ -210,11 +210,11 @@ async fn start_parts(
     let starter = Starter::start(&parts, &registry, slots.as_ref().map(|(slots, _)| slots));
     let signaller = Signaller::start(&parts);
     let end_waiters = EndWaiters::start(&parts);
-    let tracker = TaskTracker::new();
+    let leading = TaskTracker::new();
     let worker = if let Some(slots) = slots {
         let committer = Committer::start(&parts, &slots.0);
-        let leading = tracker.track_future(lead_loop(Arc::clone(&parts)));
-        parts.spawner.spawn_apart("leader", Box::pin(leading));
+        let lead = leading.track_future(lead_loop(Arc::clone(&parts)));
+        parts.spawner.spawn_apart("leader", Box::pin(lead));
         let started =
             Worker::start(Arc::clone(&parts), Arc::clone(&registry), committer, slots).await;
         if started.is_err() {
@@ -225,7 +225,7 @@ async fn start_parts(
     } else {
         None
     };
-    let is_stopped = AtomicBool::new(false);
+    let shutdown = Shutdown::new(Arc::clone(&parts), worker.clone(), leading);
     let inner = Inner {
         parts,
         registry,
@@ -234,8 +234,7 @@ async fn start_parts(
         end_waiters,
         worker,
         default_tenant,
-        tracker,
-        is_stopped,
+        shutdown,
     };
     Ok(Engine { inner: Arc::new(inner) })
 }

@@ -1,19 +1,18 @@
 //! The engine: starts runs, finds them, and stops.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
 use stepwell_core::code::Code;
 use stepwell_core::id::{Node, RunId, Tenant};
-use tokio_util::task::TaskTracker;
 
 use super::builder::EngineBuilder;
 use super::run::{ReadOutput, Run, read_value};
 use super::signal::{Signal, Unaddressed};
 use super::start::{Names, NewRun, Start, StartAndWait, bad_name};
+use super::stop::Shutdown;
 use super::views::RunPage;
 use super::workflow::WorkflowRef;
 use crate::engine::{Parts, Registry, Signaller, Starter, already_started};
@@ -24,8 +23,8 @@ use crate::worker::{StopReport, Worker};
 
 /// Executes workflows on a store. Cheap to clone.
 ///
-/// Dropping the last handle closes the engine without draining: running steps go on to their
-/// end, but nothing is claimed any more. Call [`Engine::stop`] to drain.
+/// Dropping the last handle does not wait: nothing is claimed any more, running steps go on to
+/// their end, and then the engine closes. Call [`Engine::stop`] to wait for that.
 #[derive(Clone)]
 pub struct Engine {
     pub(super) inner: Arc<Inner>,
@@ -40,8 +39,7 @@ pub(crate) struct Inner {
     pub(super) end_waiters: EndWaiters,
     pub(super) worker: Option<Arc<Worker>>,
     pub(super) default_tenant: Option<Tenant>,
-    pub(super) tracker: TaskTracker,
-    pub(super) is_stopped: AtomicBool,
+    pub(super) shutdown: Arc<Shutdown>,
 }
 
 impl Engine {
@@ -193,11 +191,20 @@ impl Engine {
         self.stop_gracefully().await
     }
 
+    /// The most time that [`Engine::stop`] takes beyond its grace period: 1 s for steps that are
+    /// told to stop, 5 s to commit what has ended, 2 s to give up leadership and to close.
+    pub const STOP_OVERTIME_MAX: Duration = Shutdown::OVERTIME_MAX;
+
     /// Stops: claims nothing more, drains running steps for up to `grace` while heartbeats go
-    /// on, hands back what has really stopped, gives up leadership, and closes. Calls after it
-    /// are refused with `SW0015`. Stopping twice is harmless.
+    /// on, hands back what has really stopped, gives up leadership, and closes. While it drains,
+    /// starts, cancels and reads work as before; once the engine has closed, calls are refused with
+    /// `SW0015`.
+    ///
+    /// There is one stop: whoever calls this waits for the same end and gets the same report, and
+    /// of several graces the one that ends first counts. Dropping a call does not undo the stop. It
+    /// takes [`STOP_OVERTIME_MAX`](Self::STOP_OVERTIME_MAX) longer than its grace at most.
     pub async fn stop(&self, grace: Duration) -> StopReport {
-        self.inner.stop(grace).await
+        self.inner.shutdown.stop(grace).await
     }
 }
 
@@ -209,7 +216,7 @@ pub(super) fn names(tenant: &str, id: &str) -> Result<(Tenant, RunId), Error> {
 
 impl Inner {
     pub(super) fn check_open(&self) -> Result<(), Error> {
-        if self.is_stopped.load(Ordering::Acquire) {
+        if self.parts.closing.is_cancelled() {
             return Err(Error::stopped());
         }
         Ok(())
@@ -249,47 +256,10 @@ impl Inner {
         let known = self.registry.find(workflow)?;
         known.declared.graph.name(node).map(str::to_owned)
     }
-
-    async fn stop(self: &Arc<Self>, grace: Duration) -> StopReport {
-        if self.is_stopped.swap(true, Ordering::AcqRel) {
-            return StopReport::default();
-        }
-        let report = match &self.worker {
-            Some(worker) => worker.stop(grace).await,
-            None => StopReport::default(),
-        };
-        if report.n_still_running == 0 {
-            self.close().await;
-        } else {
-            // What still runs keeps its lease: heartbeats end when the last step returns.
-            let inner = Arc::clone(self);
-            self.parts.spawner.spawn(Box::pin(async move {
-                if let Some(worker) = &inner.worker {
-                    worker.emptied().await;
-                }
-                inner.close().await;
-            }));
-        }
-        report
-    }
-
-    async fn close(&self) {
-        self.parts.closing.cancel();
-        self.tracker.close();
-        self.tracker.wait().await;
-        if self.worker.is_some()
-            && let Err(error) = self.parts.store.deregister_worker(&self.parts.worker).await
-        {
-            tracing::warn!(%error, "deregister worker");
-        }
-    }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.parts.closing.cancel();
-        if let Some(worker) = &self.worker {
-            worker.stop_claiming();
-        }
+        self.shutdown.abandon();
     }
 }

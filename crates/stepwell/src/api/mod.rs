@@ -16,6 +16,7 @@ mod start;
 mod step;
 mod step_error;
 mod step_ref;
+mod stop;
 mod tenants;
 mod views;
 mod wait;

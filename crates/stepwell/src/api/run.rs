@@ -24,6 +24,9 @@ use crate::ports::{Codec, Payload, RunView, StoredDefinition};
 /// How a run's output is read from its step's payload.
 pub(crate) type ReadOutput<O> = fn(&dyn Codec, Option<&Payload>) -> Result<O, Error>;
 
+/// How long a look at a run may take that is waited for while its engine stops.
+const LAST_LOOK_TTL: Duration = Duration::from_secs(5);
+
 /// What errors call the output of a run.
 const RUN_OUTPUT: &str = "the run's output";
 
@@ -126,7 +129,8 @@ impl<O> Run<O> {
     ///
     /// # Errors
     /// When the run failed or was cancelled, when its output does not fit `O`, or when the
-    /// engine is stopped meanwhile. The run itself is not touched by any of them.
+    /// engine is stopped meanwhile or its runtime ends (`SW0015`). The run itself is not touched by
+    /// any of them.
     pub async fn result(&self) -> Result<O, Error> {
         let status = self.ended().await?;
         self.read_result(status).await
@@ -152,18 +156,28 @@ impl<O> Run<O> {
     /// Waits for the run to end, however it does.
     ///
     /// # Errors
-    /// When the engine is stopped meanwhile.
+    /// When the engine is stopped meanwhile, or its runtime ends.
     pub async fn ended(&self) -> Result<RunStatus, Error> {
         self.inner.check_open()?;
-        let status = tokio::select! {
+        tokio::select! {
             biased;
-            status = self.inner.end_waiters.ended(self.key) => status,
-            () = self.inner.parts.closing.cancelled() => None,
+            Some(status) = self.inner.end_waiters.ended(self.key) => Ok(status),
+            () = self.inner.shutdown.over() => self.end_at_last().await,
+        }
+    }
+
+    /// How the run has ended by the time its engine stops: the last drained step may have ended it.
+    async fn end_at_last(&self) -> Result<RunStatus, Error> {
+        let look = tokio::select! {
+            biased;
+            look = self.end_so_far() => look,
+            () = self.inner.parts.clock.sleep(LAST_LOOK_TTL) => Ok(None),
         };
-        match status {
-            Some(status) => Ok(status),
-            // The engine closed. Its last drained step may have ended the run.
-            None => self.end_so_far().await?.ok_or_else(Error::stopped),
+        match look {
+            Ok(Some(status)) => Ok(status),
+            // Nobody waits for the store to come back.
+            Ok(None) | Err(Error::Unavailable { .. }) => Err(Error::stopped()),
+            Err(error) => Err(error),
         }
     }
 

@@ -14,8 +14,15 @@ use crate::ports::ClaimRef;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop {
     token: CancellationToken,
+    marks: Arc<Marks>,
+}
+
+#[derive(Debug, Default)]
+struct Marks {
     /// Whether the task goes back to the queue; else another worker has it by now.
-    hands_back: Arc<AtomicBool>,
+    hands_back: AtomicBool,
+    /// Whether the step's code has ended. The claim is held until its outcome is committed.
+    has_ended: AtomicBool,
 }
 
 impl Stop {
@@ -28,7 +35,16 @@ impl Stop {
     }
 
     pub(crate) fn hands_back(&self) -> bool {
-        self.hands_back.load(Ordering::Acquire)
+        self.marks.hands_back.load(Ordering::Acquire)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.marks.has_ended.load(Ordering::Acquire)
+    }
+
+    fn hand_back(&self) {
+        self.marks.hands_back.store(true, Ordering::Release);
+        self.token.cancel();
     }
 }
 
@@ -41,13 +57,18 @@ struct Entry {
 struct Claims {
     entries: BTreeMap<ClaimRef, Entry>,
     n_suspects: usize,
+    /// How many claims were dropped so far.
+    n_dropped: usize,
+    /// Whether every claim goes back to the queue, those that are still to come as well.
+    hands_back: bool,
 }
 
 /// The claims a worker holds right now.
 #[derive(Default)]
 pub(crate) struct HeldClaims {
     claims: Mutex<Claims>,
-    dropped: Notify,
+    /// Tells that a claim was dropped, or that an execution has ended.
+    changed: Notify,
     suspect_dropped: Notify,
 }
 
@@ -70,7 +91,13 @@ impl HeldClaims {
             self.suspect_dropped.notify_one();
         }
         drop(claims);
-        self.dropped.notify_waiters();
+        self.changed.notify_waiters();
+    }
+
+    /// The code of a step has ended; its outcome is still to be committed.
+    pub(crate) fn execution_ended(&self, stop: &Stop) {
+        stop.marks.has_ended.store(true, Ordering::Release);
+        self.changed.notify_waiters();
     }
 
     /// Waits until the worker is done with a suspect: the next one may be claimed.
@@ -98,25 +125,56 @@ impl HeldClaims {
         }
     }
 
-    /// Stops everything; what really stops goes back to the queue.
+    /// Stops everything; what really stops goes back to the queue, and what is claimed later does
+    /// so without being executed.
     pub(crate) fn hand_back_all(&self) {
-        for entry in self.claims().entries.values() {
-            entry.stop.hands_back.store(true, Ordering::Release);
-            entry.stop.token.cancel();
-        }
+        let mut claims = self.claims();
+        claims.hands_back = true;
+        claims.entries.values().for_each(|entry| entry.stop.hand_back());
+    }
+
+    /// How many steps are being executed, as opposed to waiting for their commit.
+    pub(crate) fn n_executing(&self) -> usize {
+        self.claims().entries.values().filter(|entry| !entry.stop.has_ended()).count()
+    }
+
+    /// How many steps have ended whose outcome is still to be committed.
+    pub(crate) fn n_uncommitted(&self) -> usize {
+        self.claims().entries.values().filter(|entry| entry.stop.has_ended()).count()
+    }
+
+    /// How many executions have ended so far, committed or not.
+    pub(crate) fn n_ended(&self) -> usize {
+        let claims = self.claims();
+        let n_uncommitted = claims.entries.values().filter(|entry| entry.stop.has_ended()).count();
+        claims.n_dropped + n_uncommitted
     }
 
     /// Waits until no claim is held.
     pub(crate) async fn emptied(&self) {
+        self.until(|held| held.len() == 0).await;
+    }
+
+    /// Waits until no step is being executed.
+    pub(crate) async fn executed(&self) {
+        self.until(|held| held.n_executing() == 0).await;
+    }
+
+    /// Waits until every outcome there is has been committed.
+    pub(crate) async fn committed(&self) {
+        self.until(|held| held.n_uncommitted() == 0).await;
+    }
+
+    async fn until(&self, is_so: impl Fn(&Self) -> bool) {
         loop {
-            let dropped = self.dropped.notified();
-            tokio::pin!(dropped);
-            // Registered before the look, so that a drop in between is not missed.
-            dropped.as_mut().enable();
-            if self.len() == 0 {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // Registered before the look, so that a change in between is not missed.
+            changed.as_mut().enable();
+            if is_so(self) {
                 return;
             }
-            dropped.await;
+            changed.await;
         }
     }
 
@@ -133,6 +191,9 @@ impl Claims {
             entry.stop.token.cancel();
         }
         let stop = Stop::default();
+        if self.hands_back {
+            stop.hand_back();
+        }
         let older = self.entries.insert(claim, Entry { stop: stop.clone(), is_suspect });
         self.n_suspects += usize::from(is_suspect);
         self.n_suspects -= usize::from(older.is_some_and(|older| older.is_suspect));
@@ -141,6 +202,7 @@ impl Claims {
 
     fn remove(&mut self, claim: &ClaimRef) {
         let entry = self.entries.remove(claim);
+        self.n_dropped += usize::from(entry.is_some());
         self.n_suspects -= usize::from(entry.is_some_and(|entry| entry.is_suspect));
     }
 }

@@ -55,7 +55,11 @@ impl StoreRetry {
                 return Err(error);
             }
             tracing::warn!(%error, n_retries, "store unavailable, trying again");
-            self.clock.sleep(self.delay(n_retries)).await;
+            tokio::select! {
+                biased;
+                () = self.closing.cancelled() => {}
+                () = self.clock.sleep(self.delay(n_retries)) => {}
+            }
             n_retries += 1;
         }
     }

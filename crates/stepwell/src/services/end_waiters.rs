@@ -22,7 +22,12 @@ impl EndWaiters {
     /// Starts the loop that wakes waiters.
     pub(crate) fn start(parts: &Arc<Parts>) -> Self {
         let waiters = Self::default();
-        parts.spawner.spawn(Box::pin(waiters.clone().wake_loop(Arc::clone(parts))));
+        let (closes, wake_loop) =
+            (ClosesOnDrop(Arc::clone(parts)), waiters.clone().wake_loop(Arc::clone(parts)));
+        parts.spawner.spawn(Box::pin(async move {
+            wake_loop.await;
+            drop(closes);
+        }));
         waiters
     }
 
@@ -85,5 +90,16 @@ impl EndWaiters {
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<RunKey, Vec<oneshot::Sender<RunStatus>>>> {
         self.waiting.lock().expect("no holder of the lock panics")
+    }
+}
+
+/// Closes the engine when its runtime ends, which drops the loop half-way. Else the heartbeat and
+/// the leader, which have threads of their own, would go on for a worker that can do nothing, and
+/// callers would wait for ever.
+struct ClosesOnDrop(Arc<Parts>);
+
+impl Drop for ClosesOnDrop {
+    fn drop(&mut self) {
+        self.0.closing.cancel();
     }
 }

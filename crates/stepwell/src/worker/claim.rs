@@ -144,14 +144,16 @@ impl Worker {
                 None => read.next().unwrap_or_else(missing),
             };
             let prepared = match inputs {
+                _ if stop.hands_back() => Err(Outcome::Released),
                 // The registration says that this worker has the code, so `prepare` cannot fail;
                 // if it does, the task is not lost.
-                Ok(inputs) => self.prepare(task, inputs, stop, now).ok_or(Outcome::Released),
+                Ok(inputs) => self.prepare(task, inputs, &stop, now).ok_or(Outcome::Released),
                 Err(error) => Err(self.unreadable(&error)),
             };
             let (body, args) = match prepared {
                 Ok(prepared) => prepared,
                 Err(outcome) => {
+                    self.slots.held.execution_ended(&stop);
                     self.hand_in(CommitItem { claim, outcome }, 0).await;
                     continue;
                 }
@@ -196,7 +198,7 @@ impl Worker {
         &self,
         task: ClaimedTask,
         inputs: TaskInputs,
-        stop: Stop,
+        stop: &Stop,
         now: Timestamp,
     ) -> Option<(StepBody, TaskArgs)> {
         let workflow = self.registry.get(task.definition.id)?;
@@ -218,7 +220,7 @@ impl Worker {
             failures: task.failures,
             resumed: inputs.resumed,
         };
-        let context = TaskContext::new(Arc::clone(&self.parts), workflow, names, stop, now);
+        let context = TaskContext::new(Arc::clone(&self.parts), workflow, names, stop.clone(), now);
         let context = Arc::new(context);
         Some((body, TaskArgs { context, input: inputs.input, parents, failure: inputs.failure }))
     }

@@ -46,6 +46,7 @@ impl Worker {
             tracing::error!(?claim, failure = failure.message, "attempt panicked");
             self.ended(&context, Some(Err(failure.into())))
         });
+        self.slots.held.execution_ended(&context.stop);
         match end {
             AttemptEnd::With(outcome) => {
                 self.hand_in(CommitItem { claim, outcome }, n_ready_max).await;

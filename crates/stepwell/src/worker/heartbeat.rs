@@ -45,6 +45,17 @@ impl Worker {
         }
     }
 
+    /// Hands back what this worker holds without knowing of it: the reply to the call that claimed
+    /// it was lost, or is late. For a worker that stops, and executes nothing that comes now.
+    pub(super) async fn hand_back_unanswered(&self) {
+        let held = self.slots.held.refs();
+        match self.parts.store.heartbeat(&self.parts.worker, &held).await {
+            Ok(HeartbeatAnswer::Alive { unknown, .. }) => self.hand_back_unexecuted(unknown).await,
+            Ok(HeartbeatAnswer::Dead) => {}
+            Err(error) => tracing::warn!(%error, "look for claims without a reply"),
+        }
+    }
+
     /// Hands back claims whose reply was lost: nobody executes them, and this worker's heartbeats
     /// would keep them for ever. If an outcome was committed meanwhile, handing back changes
     /// nothing.

@@ -46,14 +46,10 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Claims nothing more.
-    pub(crate) fn stop_claiming(&self) {
-        self.slots.stopping.cancel();
-    }
-
-    /// Waits until no task is held.
+    /// Waits until no task is held, also none that this worker does not know of.
     pub(crate) async fn emptied(&self) {
         self.slots.held.emptied().await;
+        self.hand_back_unanswered().await;
     }
 
     /// Tasks that are held right now.

@@ -1,10 +1,12 @@
 //! Real time and real threads: many runs at once, and blocking steps that cannot be interrupted.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::poll;
 use stepwell::testing::Gate;
 use stepwell::{
     AttemptState, CancelAnswer, Code, Config, Engine, EngineBuilder, MemoryStore, Retry, RunStatus,
@@ -232,6 +234,41 @@ async fn whoever_waits_while_an_engine_drains_gets_the_result_every_time() {
         let (result, report, ()) = tokio::join!(run.result(), engine.stop(SECOND), open);
         assert_eq!((result.unwrap(), report.n_still_running), (n, 0));
     }
+}
+
+#[test]
+fn whoever_waits_is_told_when_the_runtime_of_the_engine_ends() {
+    // R22
+    let [ends, goes_on] = [(); 2].map(|()| tokio::runtime::Runtime::new().unwrap());
+    let gate = Gate::new();
+    let mut w = Workflow::define::<(), Gate>("gated");
+    w.step("gated").run(async |ctx| {
+        ctx.state().pass().await;
+        Ok(())
+    });
+    let mut builder = builder(&MemoryStore::new(), 2).state(gate);
+    let gated = builder.workflow(w.no_output());
+    let (engine, run) = ends.block_on(async {
+        let engine = builder.start().await.unwrap();
+        let run = engine.start(&gated, ()).await.unwrap();
+        (engine, run)
+    });
+    let awaited = run.clone();
+    let (begun, waits) = mpsc::channel();
+    let waiting = goes_on.spawn(async move {
+        let mut result = pin!(awaited.result());
+        assert!(poll!(&mut result).is_pending(), "its step waits at the gate");
+        begun.send(()).unwrap();
+        result.await
+    });
+    waits.recv().unwrap();
+    drop(ends);
+    refused(goes_on.block_on(waiting).unwrap(), Code::Stopped, &["runtime"]);
+    refused(goes_on.block_on(run.result()), Code::Stopped, &["runtime"]);
+    let again = goes_on.block_on(async { engine.start(&gated, ()).await.map(drop) });
+    refused(again, Code::Stopped, &["runtime"]);
+    let report = goes_on.block_on(engine.stop(DAY));
+    assert_eq!(report.n_drained, 0, "there is nothing to wait for");
 }
 
 #[tokio::test]

@@ -1,14 +1,17 @@
 //! Stopping an engine: it drains, hands back, hands over, and refuses from then on.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use stepwell::{
-    AttemptState, Code, RunFilter, RunStatus, StepError, StopReport, TaskState, TenantSettings,
-    Workflow,
+    AttemptState, Code, Engine, RunFilter, RunStatus, StepError, StopReport, TaskState,
+    TenantSettings, Workflow,
 };
 
 use crate::support::{
-    DAY, HOUR, MINUTE, SECOND, World, beside, builder, refused, starts_secs, state, states, trail,
+    DAY, HOUR, MINUTE, SECOND, World, beside, builder, engine_with, refused, starts_secs, state,
+    states, trail,
 };
 
 /// A first step that takes as many minutes as the input says, and a second one.
@@ -214,6 +217,126 @@ fn a_stopped_engine_refuses_every_call() {
 }
 
 #[test]
+fn a_stop_that_is_dropped_goes_on_and_the_next_one_waits_for_its_end() {
+    // R12
+    let world = World::default();
+    let (test, handle) = world.engine(slow());
+    test.start(&handle, 20).id("s").now().unwrap();
+    test.run_until_idle();
+    let (began, engine) = (test.now(), test.as_async().clone());
+    let dropped = test.drive(async move { engine.stop(30 * MINUTE).now_or_never() });
+    assert_eq!(dropped, None, "the step still runs");
+    let report = StopReport { n_drained: 1, ..StopReport::default() };
+    assert_eq!(test.stop(30 * MINUTE), report);
+    assert_eq!(test.now(), began.after(20 * MINUTE), "it waits for the step");
+    assert_eq!(world.journal.lines(), ["first over"], "the second step was not claimed");
+    assert_eq!(test.stop(SECOND), report, "whoever asks later is told the same");
+}
+
+#[test]
+fn stops_at_the_same_time_wait_for_the_same_end() {
+    // R12
+    let world = World::default();
+    let mut w = Workflow::define::<(), World>("gated");
+    w.step("gated").run(async |ctx| {
+        ctx.state().gate.pass().await;
+        Ok(())
+    });
+    let (test, handle) = world.engine(w.no_output());
+    test.start(&handle, ()).now().unwrap();
+    test.run_until_idle();
+    let (engine, gate) = (test.as_async().clone(), world.gate.clone());
+    let (first, second, ()) = test.drive(async move {
+        let open = async { gate.let_pass(1) };
+        tokio::join!(engine.stop(MINUTE), engine.stop(MINUTE), open)
+    });
+    assert_eq!([first, second], [StopReport { n_drained: 1, ..StopReport::default() }; 2]);
+}
+
+#[test]
+fn of_several_graces_the_one_that_ends_first_counts() {
+    // R12
+    let world = World::default();
+    let (test, handle) = world.engine(slow());
+    test.start(&handle, 40).id("s").now().unwrap();
+    test.run_until_idle();
+    let (began, engine) = (test.now(), test.as_async().clone());
+    test.drive(async move { engine.stop(30 * MINUTE).now_or_never() });
+    assert_eq!(test.stop(10 * MINUTE).n_handed_back, 1);
+    assert_eq!(test.now(), began.after(10 * MINUTE));
+}
+
+#[test]
+fn an_engine_without_handles_keeps_the_leases_of_its_steps_to_their_end() {
+    // R12, S10
+    let world = World::default();
+    let (first, handle) = world.engine(slow());
+    first.start(&handle, 5 * 60).id("s").now().unwrap();
+    first.run_until_idle();
+    let second = world.beside(&first, slow());
+    drop(first);
+    // It would reap the other one after an hour of silence.
+    second.advance(6 * HOUR);
+    let run = second.run_handle("test", "s").unwrap();
+    assert_eq!(trail(&run, "first"), "QUEUED STARTED COMPLETED");
+    assert_eq!(run.result().unwrap(), 1, "another engine goes on");
+}
+
+#[test]
+fn calls_are_answered_while_an_engine_drains() {
+    // R12
+    let world = World::default();
+    let (test, handle) = world.engine(slow());
+    let run = test.start(&handle, 20).id("before").now().unwrap();
+    test.run_until_idle();
+    let engine = test.as_async().clone();
+    test.drive(async move { engine.stop(30 * MINUTE).now_or_never() });
+    let later = test.start(&handle, 1).id("later").now().unwrap();
+    test.start_by_name("slow", &1).id("by-name").now().unwrap();
+    assert_eq!(run.status().unwrap(), RunStatus::Running);
+    assert_eq!(states(&later), "first QUEUED, second PENDING", "nothing more is claimed");
+    assert_eq!(test.list(RunFilter::default(), None, 10).unwrap().runs.len(), 3);
+    test.set_tenant("test", TenantSettings::default()).unwrap();
+    test.signal("any", &1).to("test", "later").wait().unwrap();
+    later.cancel().wait().unwrap();
+    assert_eq!(later.status().unwrap(), RunStatus::Cancelled);
+    assert_eq!(test.stop(SECOND).n_handed_back, 1);
+    refused(later.status(), Code::Stopped, &[]);
+}
+
+#[test]
+fn a_step_that_calls_its_engine_while_it_drains_completes() {
+    // R11, R12
+    let workflow = || {
+        let mut w = Workflow::define::<(), (World, Arc<OnceLock<Engine>>)>("caller");
+        let started = w.step("calls").run(async |ctx| {
+            let (world, engine) = ctx.state();
+            world.gate.pass().await;
+            let engine = engine.get().expect("the engine was started");
+            let child = engine.start_by_name("caller", &()).tenant("test").id("child").await?;
+            let n_tasks = child.tasks().await?.len();
+            Ok(n_tasks + engine.list(&RunFilter::default(), None, 10).await?.runs.len())
+        });
+        w.output(started)
+    };
+    let state = (World::default(), Arc::default());
+    let (test, handle) = engine_with(state.clone(), workflow());
+    let (world, engine) = state;
+    engine.set(test.as_async().clone()).ok().expect("it is set once");
+    let run = test.start(&handle, ()).id("parent").now().unwrap();
+    test.run_until_idle();
+    let engine = test.as_async().clone();
+    test.drive(async move { engine.stop(MINUTE).now_or_never() });
+    world.gate.let_pass(1);
+    test.run_until_idle();
+    let beside = beside(&test).start().unwrap();
+    let run = beside.run_handle("test", run.id()).unwrap();
+    assert_eq!(trail(&run, "calls"), "QUEUED STARTED COMPLETED");
+    assert_eq!(run.result().unwrap(), 3);
+    assert_eq!(test.stop(MINUTE).n_drained, 1);
+}
+
+#[test]
 fn a_stop_loses_neither_waiting_retries_nor_sleeps_nor_queued_tasks() {
     // R12
     let workflow = || {
@@ -253,5 +376,11 @@ on_every_store![
     whoever_waits_for_a_run_that_ends_while_draining_gets_its_result,
     whoever_waits_for_a_run_that_goes_on_elsewhere_is_told_of_the_stop,
     a_stopped_engine_refuses_every_call,
+    a_stop_that_is_dropped_goes_on_and_the_next_one_waits_for_its_end,
+    stops_at_the_same_time_wait_for_the_same_end,
+    of_several_graces_the_one_that_ends_first_counts,
+    an_engine_without_handles_keeps_the_leases_of_its_steps_to_their_end,
+    calls_are_answered_while_an_engine_drains,
+    a_step_that_calls_its_engine_while_it_drains_completes,
     a_stop_loses_neither_waiting_retries_nor_sleeps_nor_queued_tasks,
 ];

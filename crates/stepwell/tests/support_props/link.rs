@@ -31,6 +31,8 @@ pub(crate) struct Link {
     fault: Arc<Mutex<Fault>>,
     /// A permit for every reply that may bring claims and comes through.
     claims_flow: Arc<Semaphore>,
+    /// A permit for every look at a run that is answered.
+    reads_flow: Arc<Semaphore>,
     counts: Arc<Counts>,
 }
 
@@ -57,9 +59,9 @@ struct Fault {
 
 impl Link {
     pub(crate) fn new(watch: &Arc<Watch>) -> Self {
-        let claims_flow = Arc::new(Semaphore::new(MANY));
+        let [claims_flow, reads_flow] = [(); 2].map(|()| Arc::new(Semaphore::new(MANY)));
         let (fault, counts) = (Arc::default(), Arc::default());
-        Self { watch: Arc::clone(watch), fault, claims_flow, counts }
+        Self { watch: Arc::clone(watch), fault, claims_flow, reads_flow, counts }
     }
 
     /// How many tasks were claimed, and how many were handed over.
@@ -114,6 +116,16 @@ impl Link {
     /// From now on claims and hand-overs take effect, but their replies are still to come.
     pub(crate) fn hold_claims(&self) {
         self.claims_flow.forget_permits(MANY);
+    }
+
+    /// From now on looks at a run are never answered.
+    pub(crate) fn hold_reads(&self) {
+        self.reads_flow.forget_permits(MANY);
+    }
+
+    /// Waits until looks at a run are answered.
+    pub(super) async fn read_flow(&self) {
+        self.reads_flow.acquire().await.expect("it is never closed").forget();
     }
 
     pub(crate) fn let_claims_go(&self) {

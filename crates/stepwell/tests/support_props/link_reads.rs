@@ -35,6 +35,7 @@ impl Runs for Link {
     }
 
     async fn run(&self, run: RunKey) -> Answer<Option<RunView>> {
+        self.read_flow().await;
         self.reach("run")?.run(run).await
     }
 
