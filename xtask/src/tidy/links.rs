@@ -1,7 +1,10 @@
 //! Links inside the documents lead somewhere.
 //!
 //! Every target of a Markdown link that is not a web address must be a file or folder of the
-//! repository. Code blocks and code in backticks are not links.
+//! repository, and what follows a `#` a heading of that document. Code blocks and code in backticks
+//! are not links.
+
+use std::collections::BTreeMap;
 
 use super::Finding;
 use super::tree::{SourceFile, Tree};
@@ -16,24 +19,29 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 fn check_document(tree: &Tree, document: &SourceFile) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut fence: Option<&str> = None;
-    for (index, line) in document.text.lines().enumerate() {
-        let mark = ["```", "~~~"].into_iter().find(|mark| line.trim_start().starts_with(mark));
-        match (fence, mark) {
-            (None, Some(opening)) => fence = Some(opening),
-            (Some(opening), Some(closing)) if opening == closing => fence = None,
-            (Some(_), _) => {}
-            (None, None) => {
-                for target in targets(line).into_iter().filter(|target| is_local(target)) {
-                    if !leads_somewhere(tree, &document.path, &target) {
-                        let message = format!("the link target `{target}` does not exist");
-                        findings.push(document.finding(index + 1, message));
-                    }
-                }
+    for (number, line) in prose(&document.text) {
+        for target in targets(line).into_iter().filter(|target| is_local(target)) {
+            if let Some(what) = missing(tree, &document.path, &target) {
+                findings.push(document.finding(number, format!("the {what} does not exist")));
             }
         }
     }
     findings
+}
+
+/// The numbered lines of a document that are not in code blocks.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut fence: Option<&str> = None;
+    (1..).zip(text.lines()).filter(move |(_, line)| {
+        let mark = ["```", "~~~"].into_iter().find(|mark| line.trim_start().starts_with(mark));
+        match (fence, mark) {
+            (None, Some(opening)) => fence = Some(opening),
+            (Some(opening), Some(closing)) if opening == closing => fence = None,
+            (None, None) => return true,
+            (Some(_), _) => {}
+        }
+        false
+    })
 }
 
 /// The targets of `[text](target "title")` and `[name]: target` in one line.
@@ -54,12 +62,23 @@ fn targets(line: &str) -> Vec<String> {
 }
 
 fn is_local(target: &str) -> bool {
-    let is_address = target.contains("://") || target.starts_with("mailto:");
-    !is_address && !target.starts_with('#')
+    !target.contains("://") && !target.starts_with("mailto:")
 }
 
-fn leads_somewhere(tree: &Tree, document: &str, target: &str) -> bool {
-    let path = target.split('#').next().unwrap_or_default();
+/// What a link from a document names and nobody finds.
+fn missing(tree: &Tree, document: &str, target: &str) -> Option<String> {
+    let (path, anchor) = target.split_once('#').map_or((target, None), |(p, a)| (p, Some(a)));
+    let path = if path.is_empty() { Some(document.to_owned()) } else { resolve(document, path) };
+    let Some(path) = path.filter(|path| tree.holds(path)) else {
+        return Some(format!("link target `{target}`"));
+    };
+    let file = tree.file(&path).filter(|file| file.is_kind("md"))?;
+    let is_missing = |anchor| !anchors(&file.text).any(|own| own == anchor);
+    anchor.is_some_and(is_missing).then(|| format!("heading of the link `{target}`"))
+}
+
+/// A path as seen from a document. A link that leaves the repository is broken for everybody else.
+fn resolve(document: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = document.split('/').collect();
     parts.pop();
     if path.starts_with('/') {
@@ -67,13 +86,50 @@ fn leads_somewhere(tree: &Tree, document: &str, target: &str) -> bool {
     }
     for part in path.split('/') {
         match part {
-            // A link that leaves the repository is broken for everybody else.
-            ".." if parts.pop().is_none() => return false,
-            "" | "." | ".." => {}
+            ".." => drop(parts.pop()?),
+            "" | "." => {}
             part => parts.push(part),
         }
     }
-    tree.holds(&parts.join("/"))
+    Some(parts.join("/"))
+}
+
+/// What links call the headings of a document, as Git hosts do: lower case, hyphens for spaces,
+/// other marks left out, and a number for the second of one name.
+fn anchors(text: &str) -> impl Iterator<Item = String> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    prose(text).filter_map(|(_, line)| heading(line)).map(move |heading| {
+        let n_before = seen.entry(heading.clone()).or_default();
+        *n_before += 1;
+        match *n_before {
+            1 => heading,
+            n => format!("{heading}-{}", n - 1),
+        }
+    })
+}
+
+fn heading(line: &str) -> Option<String> {
+    let text = line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))?;
+    // Of a link the text shows, and its target does not.
+    let shown: String = text
+        .split("](")
+        .enumerate()
+        .map(|(n, part)| match n {
+            0 => part,
+            _ => part.split_once(')').map_or("", |(_, rest)| rest),
+        })
+        .collect();
+    let kept = shown
+        .trim()
+        .to_lowercase()
+        .chars()
+        .filter_map(|c| match c {
+            ' ' => Some('-'),
+            c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c),
+            _ => None,
+        })
+        .collect();
+    Some(kept)
 }
 
 #[cfg(test)]
@@ -83,7 +139,9 @@ mod tests {
 
     #[track_caller]
     fn check_guide(text: &str, expected: &[&str]) {
-        let files = [("docs/start/guide.md", text), ("docs/errors.md", ""), ("README.md", "")];
+        let errors =
+            "# Errors\n\n## SW1: `a`, [b](start/guide.md)\n\n```sh\n# no heading\n```\n## Errors\n";
+        let files = [("docs/start/guide.md", text), ("docs/errors.md", errors), ("README.md", "")];
         let expected: Vec<String> = expected
             .iter()
             .map(|found| format!("docs/start/guide.md:{found}` does not exist"))
@@ -93,13 +151,29 @@ mod tests {
 
     #[test]
     fn links_to_files_and_folders_of_the_repository_are_accepted() {
-        check_guide("[a](../errors.md#sw1), [b](../../README.md \"read\") and [c](.)", &[]);
+        check_guide("[a](../errors.md), [b](../../README.md \"read\") and [c](.)", &[]);
         check_guide("[a](/docs/errors.md)\n\n[a]: ../errors.md", &[]);
     }
 
     #[test]
-    fn addresses_and_anchors_are_not_checked() {
-        check_guide("[a](https://example.org/x) [b](#here) [c](mailto:a@example.org)", &[]);
+    fn addresses_are_not_checked() {
+        check_guide("[a](https://example.org/x#y) [c](mailto:a@example.org)", &[]);
+    }
+
+    #[test]
+    fn links_to_headings_are_accepted() {
+        check_guide("## Read_me first!\n[a](#read_me-first) [b](../errors.md#sw1-a-b)", &[]);
+        check_guide("[a](../errors.md#errors) [b](../errors.md#errors-1)", &[]);
+    }
+
+    #[test]
+    fn missing_headings_are_found() {
+        check_guide("[a](#here)", &["1: the heading of the link `#here"]);
+        for anchor in ["SW1", "errors-2", "no-heading", ""] {
+            let target = format!("../errors.md#{anchor}");
+            let found = format!("1: the heading of the link `{target}");
+            check_guide(&format!("[a]({target})"), &[&found]);
+        }
     }
 
     #[test]
