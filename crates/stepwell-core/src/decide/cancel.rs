@@ -10,6 +10,7 @@ use crate::id::Node;
 use crate::run::{
     AttemptState, Because, EndedAttempt, EventKind, Phase, RunImage, RunStatus, TaskRow, TaskState,
 };
+use crate::time::Timestamp;
 
 /// A request to cancel a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,7 @@ pub(super) fn cancel(image: &mut RunImage<'_>, request: CancelRequest) -> Cancel
         RunStatus::Ending => return CancelAnswer::AlreadyEnding(ends_as(&image.run)),
         status => return CancelAnswer::AlreadyEnded(status),
     }
+    record_queued_before(image, None);
     image.record(None, 0, EventKind::RunCancelled { by, reason, forced: force });
     cancel_open_tasks(image);
     if force {
@@ -68,7 +70,24 @@ pub(super) fn cancel(image: &mut RunImage<'_>, request: CancelRequest) -> Cancel
     }
 }
 
-/// Moves every open task to CANCELLED. The token of a running one no longer matches anything, so
+/// Writes that open tasks were queued, in the order in which they were, before what ends them all
+/// is written: the log is read by number, and would else say that they were queued afterwards. The
+/// task to which that happens needs nothing; its attempt tells.
+pub(super) fn record_queued_before(image: &mut RunImage<'_>, happens_to: Option<Node>) {
+    let queued_at = |task: &TaskRow| match &task.phase {
+        Phase::Queued { since, .. } => Some((*since, task.node)),
+        Phase::Running(claim) => Some((claim.queued_at, task.node)),
+        _ => None,
+    };
+    let others = image.tasks.iter().filter(|task| Some(task.node) != happens_to);
+    let mut queued: Vec<(Timestamp, Node)> = others.filter_map(queued_at).collect();
+    queued.sort_unstable();
+    for (since, node) in queued {
+        image.record_queued_since(node, since);
+    }
+}
+
+/// Moves every open task to CANCELLED; that they were queued is logged. The token of a running one no longer matches anything, so
 /// its worker's late answer changes nothing.
 pub(super) fn cancel_open_tasks(image: &mut RunImage<'_>) {
     let is_open = |task: &&TaskRow| !task.state().is_terminal();
@@ -77,7 +96,6 @@ pub(super) fn cancel_open_tasks(image: &mut RunImage<'_>) {
         if image.state(node) == Some(TaskState::Running) {
             image.end_attempt(node, EndedAttempt::plain(AttemptState::Cancelled));
         } else {
-            image.record_queued(node);
             image.record(Some(node), 0, EventKind::Cancelled);
         }
         image.move_to(node, Phase::Cancelled, Because::Cancel);

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 
-use super::cancel::cancel_open_tasks;
+use super::cancel::{cancel_open_tasks, record_queued_before};
 use super::end::settle;
 use crate::failure::{Failure, FailureKind, RetryAdvice};
 use crate::id::Node;
@@ -18,6 +18,7 @@ pub(super) fn pass(image: &mut RunImage<'_>) -> bool {
         image.set_run_timer(RunTimer::Deadline, deadline.since(image.now));
         return false;
     }
+    record_queued_before(image, None);
     image.record(None, 0, EventKind::DeadlinePassed);
     if image.run.failure.is_none() {
         let message = "the run did not end before its deadline";

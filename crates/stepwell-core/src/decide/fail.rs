@@ -49,6 +49,9 @@ pub(super) fn fail(
         FailureKind::TimedOut => AttemptState::TimedOut,
         _ => AttemptState::Failed,
     };
+    if plan.is_none() {
+        foretell(image, node);
+    }
     let ended = EndedAttempt { state, failure: Some(failure.clone()), retry: plan, notes };
     image.end_attempt(node, ended);
     match plan {
@@ -60,6 +63,13 @@ pub(super) fn fail(
             image.move_to(node, Phase::Queued { since: now, due }, Because::Retry);
         }
         None => fail_for_good(image, node, failure, Because::FinalFailure),
+    }
+}
+
+/// Writes what has to stand in the log before the final failure of a task.
+pub(super) fn foretell(image: &mut RunImage<'_>, node: Node) {
+    if image.definition.policy.fail_fast {
+        cancel::record_queued_before(image, Some(node));
     }
 }
 

@@ -6,7 +6,7 @@
 
 use alloc::format;
 
-use super::fail::fail_for_good;
+use super::fail::{fail_for_good, foretell};
 use crate::failure::{Failure, FailureKind, RetryAdvice};
 use crate::id::Node;
 use crate::run::{AttemptState, Because, EndedAttempt, EventKind, Phase, RunImage};
@@ -18,6 +18,9 @@ pub(super) fn lose(image: &mut RunImage<'_>, node: Node, losses: u32, crash_limi
     };
     task.losses = losses;
     let attempt = task.attempt;
+    if losses >= crash_limit {
+        foretell(image, node);
+    }
     image.end_attempt(node, EndedAttempt::plain(AttemptState::Lost));
     if losses < crash_limit {
         let phase = Phase::Queued { since: image.now, due: None };

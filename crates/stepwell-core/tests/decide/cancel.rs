@@ -185,8 +185,8 @@ fn the_log_tells_who_cancelled_why_and_by_force() {
          6 run RUN_CANCELLED by somebody
          7 w CANCELLED
          8 run RUN_ENDING FAILED
-         9 run RUN_CANCELLED by somebody: it hangs, forced
-         10 on_failure QUEUED #1
+         9 on_failure QUEUED #1
+         10 run RUN_CANCELLED by somebody: it hangs, forced
          11 on_failure STARTED #1
          12 on_failure CANCELLED #1
          13 run RUN_ENDED FAILED",
@@ -206,16 +206,55 @@ fn the_log_of_a_cancelled_run_tells_what_each_task_was_doing() {
          5 b QUEUED #1
          6 b STARTED #1
          7 b RETRYING #1 1 in 1s at 1s boom
-         8 run RUN_CANCELLED by somebody
-         9 a QUEUED #1
-         10 a STARTED #1
-         11 a CANCELLED #1
-         12 b CANCELLED
-         13 s CANCELLED
-         14 n CANCELLED
-         15 q QUEUED
+         8 a QUEUED #1
+         9 q QUEUED
+         10 run RUN_CANCELLED by somebody
+         11 a STARTED #1
+         12 a CANCELLED #1
+         13 b CANCELLED
+         14 s CANCELLED
+         15 n CANCELLED
          16 q CANCELLED
          17 p CANCELLED
          18 run RUN_ENDED CANCELLED",
+    );
+}
+
+#[test]
+fn tasks_that_were_queued_before_a_cancel_are_logged_before_it_in_their_order() {
+    // R17
+    check_log(
+        "a; c < a; d",
+        "+1s; done a; +1s; claim d; cancel",
+        "1 run RUN_STARTED
+         2 a QUEUED #1
+         3 a STARTED #1
+         4 a COMPLETED #1
+         5 d QUEUED #1
+         6 c QUEUED
+         7 run RUN_CANCELLED by somebody
+         8 c CANCELLED
+         9 d STARTED #1
+         10 d CANCELLED #1
+         11 run RUN_ENDED CANCELLED",
+    );
+}
+
+#[test]
+fn tasks_that_were_queued_before_a_failure_that_ends_them_are_logged_before_it() {
+    // R17
+    check_log(
+        "fail_fast; a; b; c",
+        "claim b; fail a",
+        "1 run RUN_STARTED
+         2 b QUEUED #1
+         3 c QUEUED
+         4 a QUEUED #1
+         5 a STARTED #1
+         6 a FAILED #1 boom
+         7 b STARTED #1
+         8 b CANCELLED #1
+         9 c CANCELLED
+         10 run RUN_ENDED FAILED",
     );
 }

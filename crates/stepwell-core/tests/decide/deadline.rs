@@ -195,13 +195,13 @@ fn the_log_of_a_run_that_missed_its_deadline_tells_what_each_task_was_doing() {
          4 b STARTED #1
          5 b SUSPENDED #1
          6 b WAITING #1 paid
-         7 run DEADLINE_PASSED
-         8 a QUEUED #1
-         9 a STARTED #1
-         10 a CANCELLED #1
-         11 b CANCELLED
-         12 w CANCELLED
-         13 q QUEUED
+         7 a QUEUED #1
+         8 q QUEUED
+         9 run DEADLINE_PASSED
+         10 a STARTED #1
+         11 a CANCELLED #1
+         12 b CANCELLED
+         13 w CANCELLED
          14 q CANCELLED
          15 run RUN_ENDING FAILED
          16 on_failure QUEUED #1

@@ -299,6 +299,13 @@ impl<O> Run<O> {
 
     /// The run's log: complete, in order, never rewritten.
     ///
+    /// The order is that of the numbers. An event gets its number when it can no longer change:
+    /// QUEUED and STARTED get theirs together with the end of their attempt, or before it when the
+    /// run is cancelled or its deadline passes, so an event may carry an earlier time than the one
+    /// before it. The events of one task are in the order in which they happened, and whatever ends
+    /// other tasks as well stands after their QUEUED. What an open task has come to follows at the
+    /// end, by time and without numbers; it may change until it has one.
+    ///
     /// # Errors
     /// When the store cannot be reached.
     pub async fn events(&self) -> Result<Vec<RunEvent>, Error> {

@@ -77,12 +77,12 @@ fn a_cancel_is_in_the_log_for_the_run_and_each_task() {
     assert_eq!(
         log[5..],
         [
-            "6 +1s RUN_CANCELLED",
-            "7 +1s retrying CANCELLED",
-            "8 +0s running#1 QUEUED",
-            "9 +0s running#1 STARTED",
-            "10 +1s running#1 CANCELLED",
-            "11 +0s queued QUEUED",
+            "6 +0s running#1 QUEUED",
+            "7 +0s queued QUEUED",
+            "8 +1s RUN_CANCELLED",
+            "9 +1s retrying CANCELLED",
+            "10 +0s running#1 STARTED",
+            "11 +1s running#1 CANCELLED",
             "12 +1s queued CANCELLED",
             "13 +1s sleeping CANCELLED",
             "14 +1s pending CANCELLED",

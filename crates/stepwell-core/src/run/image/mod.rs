@@ -190,11 +190,11 @@ impl<'d> RunImage<'d> {
 
     /// Writes that a task was queued at `since`, unless it was logged.
     pub(crate) fn record_queued_since(&mut self, node: Node, since: Timestamp) {
-        if self.task(node).is_none_or(|task| task.queued_logged) {
-            return;
-        }
+        let Some(task) = self.task(node).filter(|task| !task.queued_logged) else { return };
+        // An attempt that ended before gave its number to QUEUED as well.
+        let attempt = task.claim().map_or(0, |_| task.attempt);
         let (number, kind) = (self.next_events(1), EventKind::Queued);
-        let row = EventRow { number, at: since, node: Some(node), attempt: 0, kind };
+        let row = EventRow { number, at: since, node: Some(node), attempt, kind };
         self.changes.events.push(row);
         if let Some(task) = self.touch(node) {
             task.queued_logged = true;

@@ -155,7 +155,8 @@ impl<O: 'static> Run<O> {
         self.block_on(async move { run.tasks().await })
     }
 
-    /// The run's log: complete, in order, never rewritten.
+    /// The run's log: complete, in the order of its numbers, never rewritten. The async
+    /// [`Run::events`](crate::Run::events) says what that order is.
     ///
     /// # Errors
     /// When the store cannot be reached.

@@ -40,7 +40,7 @@ pub(super) async fn a_run_fails_when_its_deadline_passes(world: &World) {
     let failure = row.failure.expect("the run says why");
     assert_eq!((failure.node, failure.step.as_str()), (Node::DEADLINE, ""));
     assert_eq!(failure.failure.kind, FailureKind::Deadline);
-    trail_ends_with(world, &run, "DEADLINE_PASSED, b QUEUED, b CANCELLED, RUN_ENDED FAILED").await;
+    trail_ends_with(world, &run, "b QUEUED, DEADLINE_PASSED, b CANCELLED, RUN_ENDED FAILED").await;
     let event = world.last_event(&run, "DEADLINE_PASSED").await;
     assert_eq!((event.kind, event.node), (EventKind::DeadlinePassed, None));
 }
