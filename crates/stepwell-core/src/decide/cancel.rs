@@ -87,8 +87,8 @@ pub(super) fn record_queued_before(image: &mut RunImage<'_>, happens_to: Option<
     }
 }
 
-/// Moves every open task to CANCELLED; that they were queued is logged. The token of a running one no longer matches anything, so
-/// its worker's late answer changes nothing.
+/// Moves every open task to CANCELLED; that they were queued is logged. The token of a running one
+/// no longer matches anything, so its worker's late answer changes nothing.
 pub(super) fn cancel_open_tasks(image: &mut RunImage<'_>) {
     let is_open = |task: &&TaskRow| !task.state().is_terminal();
     let open: Vec<Node> = image.tasks.iter().filter(is_open).map(|task| task.node).collect();

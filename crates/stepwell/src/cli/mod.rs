@@ -70,7 +70,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use stepwell_core::code::Code;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Builder;
 
 pub use cancel::CancelArgs;
 pub use event_record::EventRecord;
@@ -83,6 +83,7 @@ pub use signal::SignalArgs;
 pub use store::{StoreAddress, StoreArgs};
 
 use crate::error::Error;
+use crate::wiring::is_polled;
 
 const EXAMPLES: &str = "\
 The store is named by --store, or by the variable STEPWELL_STORE: a PostgreSQL URL, or the
@@ -148,7 +149,7 @@ impl Command {
     /// # Errors
     /// As there, and `SW0024` when it is called inside an async context.
     pub fn run_blocking(self, output: Output) -> Result<(), Failure> {
-        if Handle::try_current().is_ok() {
+        if is_polled() {
             let message = "`run_blocking` was called inside an async context; use `run` there";
             return Err(Error::refused(Code::BlockingInAsync, message).into());
         }
