@@ -103,6 +103,8 @@ codes! {
     RunTakesNoSignals = 38,
     /// The run's payloads were written by a codec that this program does not have.
     OtherCodec = 39,
+    /// The database itself is damaged.
+    DamagedStore = 50,
 }
 
 impl fmt::Display for Code {

@@ -122,6 +122,7 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Refused { code, message } => Self::Refused { code, message },
+            StoreError::Damaged { .. } => Self::refused(Code::DamagedStore, error.to_string()),
             StoreError::NotLeader => Self::refused(Code::NotLeader, error.to_string()),
             StoreError::Corrupt { .. } => Self::Corrupt { message: error.to_string() },
             StoreError::Unavailable { .. } => Self::Unavailable { message: error.to_string() },

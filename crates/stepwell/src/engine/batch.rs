@@ -109,7 +109,7 @@ pub(crate) async fn run_batches<T: Clone + HasPayload, A, R, F>(
 }
 
 /// Whether the store refused the data itself, so that trying again would end the same way.
-pub(super) fn is_about_data(error: &StoreError) -> bool {
+pub(crate) fn is_about_data(error: &StoreError) -> bool {
     matches!(error, StoreError::Corrupt { .. } | StoreError::Refused { .. })
 }
 

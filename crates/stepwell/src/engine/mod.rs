@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ports::{Clock, Codec, DynStore, Ids, Spawner};
 
+pub(crate) use batch::is_about_data;
 pub(crate) use commit::{Committer, refused_outcome};
 pub use config::Config;
 pub(crate) use held_claims::Stop;

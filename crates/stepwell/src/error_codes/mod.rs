@@ -53,6 +53,7 @@ pub fn explain(code: Code) -> &'static str {
         Code::TooManySignals => include_str!("SW0037.md"),
         Code::RunTakesNoSignals => include_str!("SW0038.md"),
         Code::OtherCodec => include_str!("SW0039.md"),
+        Code::DamagedStore => include_str!("SW0050.md"),
         // The enum may grow in another crate; the test below finds a code without a page.
         _ => "",
     }

@@ -28,6 +28,12 @@ pub enum StoreError {
     /// The epoch is over: somebody else leads. Stop leading.
     #[error("another worker leads by now")]
     NotLeader,
+    /// The database itself is damaged. Stop, and restore it.
+    #[error("{what}; restore a backup, or save what can be read by SQLite's `.recover`")]
+    Damaged {
+        /// What is damaged, in the database's words.
+        what: String,
+    },
     /// Stored data contradicts itself. Stop and tell a human.
     #[error("stored data contradicts itself: {what}")]
     Corrupt {

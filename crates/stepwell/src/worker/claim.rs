@@ -9,7 +9,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::Worker;
 use crate::engine::{
     ClaimedBatch, Slot, StepBody, Stop, TaskArgs, TaskContext, TaskNames, as_declared,
-    refused_outcome,
+    is_about_data, refused_outcome,
 };
 use crate::ports::{
     ClaimAnswer, ClaimRequest, ClaimedTask, CommitItem, Hint, InputsOf, Outcome, StoreError,
@@ -184,13 +184,10 @@ impl Worker {
     }
 
     /// What becomes of a task whose inputs cannot be read: it fails if they contradict
-    /// themselves, and goes back to the queue if the store could not be reached.
+    /// themselves, and goes back to the queue if the store could not be reached or read.
     fn unreadable(&self, error: &StoreError) -> Outcome {
         tracing::warn!(%error, "read inputs of a claimed task");
-        match error {
-            StoreError::Unavailable { .. } => Outcome::Released,
-            error => refused_outcome(&self.parts, error),
-        }
+        if is_about_data(error) { refused_outcome(&self.parts, error) } else { Outcome::Released }
     }
 
     /// The code of a claimed task, and what it is called with.

@@ -41,7 +41,7 @@ use crate::outbound::tokio::SystemClock;
 use crate::ports::{Clock, HintSender, Hints, Store, StoreError, Traffic, TrafficCounter};
 use cache::{DefinitionCache, RowCache};
 pub use file::SqliteOptions;
-use file::{File, ProcessLocks, Statements, WalFile};
+use file::{File, Place, ProcessLocks, Statements, WalFile};
 use writer::{
     Calls, Transaction, TransactionParts, Watch, WriterParts, start_reader, start_watch,
     start_writer,
@@ -93,7 +93,11 @@ impl SqliteStore {
     /// # Errors
     /// When the file cannot be opened, is no file of ours, or is of a newer version.
     pub fn with_clock(options: SqliteOptions, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let connection = prepare(&options, clock.as_ref())?;
+        Self::try_open(&options, clock).map_err(|error| options.name_damage(error))
+    }
+
+    fn try_open(options: &SqliteOptions, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let connection = prepare(options, clock.as_ref())?;
         let locks = Arc::new(ProcessLocks::beside(options.path()));
         if let Some(connection) = &connection {
             locks.remove_free(&locks_needed(connection)?);
@@ -112,7 +116,8 @@ impl SqliteStore {
             hints: hints.clone(),
             n_wakes: Arc::clone(&n_wakes),
             sync_mode: options.sync_mode(),
-            wal: WalFile::of(options.path()),
+            place: Place::of(options.path()),
+            wal: WalFile::default(),
         };
         let start = |connection| start_writer(connection, writer).map_err(no_thread);
         let writer = connection.map(start).transpose()?;

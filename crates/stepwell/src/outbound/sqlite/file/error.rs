@@ -20,9 +20,15 @@ impl From<rusqlite::Error> for StoreError {
                 | ErrorCode::FileLockingProtocolFailed
                 | ErrorCode::OperationInterrupted,
             ) => Self::Unavailable { operation: "sqlite", why },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(&why),
             _ => Self::Corrupt { what: format!("sqlite: {why}") },
         }
     }
+}
+
+/// Pages of the file are not what they should be.
+pub(super) fn damaged(why: &str) -> StoreError {
+    StoreError::Damaged { what: format!("the file is damaged: {why}") }
 }
 
 /// A row that another row points at is missing, or one that makes no sense.

@@ -8,6 +8,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use stepwell_core::code::Code;
 
 use super::SyncMode;
+use super::error::damaged;
 use crate::ports::StoreError;
 
 /// The first version without a bug that could corrupt a file in WAL mode.
@@ -176,6 +177,8 @@ impl SqliteOptions {
         let why = error.to_string();
         let refused = |code, remedy| self.refused(code, &format!("{why}; {remedy}"));
         match error.sqlite_error_code() {
+            // The caller says which file it is.
+            Some(ErrorCode::DatabaseCorrupt) => damaged(&why),
             Some(ErrorCode::NotADatabase) => refused(Code::NotAStore, GIVE_A_STORE),
             Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
                 refused(Code::MissingRights, "let this user read and write the file and its folder")
@@ -208,6 +211,16 @@ impl SqliteOptions {
                 format!("there is no such file; {GIVE_ANOTHER}, or make one: {}", self.command());
             self.refused(Code::NoSuchPlace, &message)
         })
+    }
+
+    /// Says which file is damaged.
+    pub(crate) fn name_damage(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Damaged { what } => {
+                StoreError::Damaged { what: format!("{}: {what}", self.path.display()) }
+            }
+            error => error,
+        }
     }
 
     fn refused(&self, code: Code, what: &str) -> StoreError {

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::beside;
+
 /// Locks taken by this process so far, for names that differ.
 static N_LOCKS: AtomicU64 = AtomicU64::new(0);
 
@@ -31,9 +33,7 @@ struct ProcessLock {
 
 impl ProcessLocks {
     pub(crate) fn beside(database: &Path) -> Self {
-        let mut folder = database.as_os_str().to_owned();
-        folder.push("-workers");
-        Self { folder: PathBuf::from(folder), own: OnceLock::new() }
+        Self { folder: beside(database, "-workers"), own: OnceLock::new() }
     }
 
     /// The name of this store's own lock, which is taken when it is first asked for.

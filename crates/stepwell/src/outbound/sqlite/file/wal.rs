@@ -4,7 +4,6 @@
 //! it. Readers that follow each other closely can keep it from beginning anew, and then it grows;
 //! past a bound we wait for a gap between them.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -19,25 +18,21 @@ const GAP_WAIT: Duration = Duration::from_millis(50);
 const COMMITS_BETWEEN: u32 = 100;
 
 /// The write-ahead log of one database.
+#[derive(Default)]
 pub(crate) struct WalFile {
-    path: PathBuf,
+    /// How large it was after the last commit.
+    pub(crate) bytes: u64,
     n_commits_to_wait: u32,
 }
 
 impl WalFile {
-    pub(crate) fn of(database: &Path) -> Self {
-        let mut path = database.as_os_str().to_owned();
-        path.push("-wal");
-        Self { path: PathBuf::from(path), n_commits_to_wait: 0 }
-    }
-
     /// Called after a commit.
     pub(crate) fn keep_in_bounds(&mut self, connection: &Connection, busy_timeout: Duration) {
         if self.n_commits_to_wait > 0 {
             self.n_commits_to_wait -= 1;
             return;
         }
-        let bytes = std::fs::metadata(&self.path).map_or(0, |log| log.len());
+        let bytes = self.bytes;
         if bytes <= BYTES_MAX {
             return;
         }

@@ -12,7 +12,9 @@ use rusqlite::Connection;
 use super::call::WaitingCall;
 use super::{Calls, Transaction, TransactionParts, spawn};
 use crate::outbound::sqlite::cache::RowCache;
-use crate::outbound::sqlite::file::{BUSY_TIMEOUT, File, Scope, Statements, SyncMode, WalFile};
+use crate::outbound::sqlite::file::{
+    BUSY_TIMEOUT, File, Place, Scope, Statements, SyncMode, WalFile,
+};
 use crate::outbound::sqlite::rows::{self, int};
 use crate::ports::{HintSender, HintSet, StoreError};
 
@@ -26,6 +28,7 @@ pub(crate) struct WriterParts {
     /// How many commits woke other processes, as far as this one knows.
     pub(crate) n_wakes: Arc<AtomicI64>,
     pub(crate) sync_mode: SyncMode,
+    pub(crate) place: Place,
     pub(crate) wal: WalFile,
 }
 
@@ -130,6 +133,7 @@ fn try_commit(
         let _ = writer.n_wakes.compare_exchange(told, before, Ordering::AcqRel, Ordering::Acquire);
         return Err(error);
     }
+    writer.wal.bytes = writer.place.check()?;
     if n_wakes_told < n_wakes_before {
         earned = HintSet::ALL;
     }
