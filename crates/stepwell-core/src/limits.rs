@@ -50,6 +50,9 @@ pub const AWAITED_SIGNALS_MAX: usize = 64;
 /// Most signals of one run that nobody got yet.
 pub const UNCONSUMED_SIGNALS_MAX: u32 = 10_000;
 
+/// Longest progress that a step can tell, in bytes. What is longer is cut.
+pub const PROGRESS_BYTES_MAX: usize = 1_024;
+
 /// Longest reason of a cancellation, in bytes.
 pub const REASON_BYTES_MAX: usize = 1_024;
 

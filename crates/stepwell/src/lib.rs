@@ -20,7 +20,8 @@ pub use api::{
     EngineBuilder, Forever, Kind, Maybe, Needed, NewRun, OpenWait, Parent, Parents, RawParents,
     Result, Resumed, Root, Run, RunEvent, RunOutcome, RunPage, RunSummary, Sent, SentSignal,
     Signal, Signalled, SleepBuilder, Start, StartAndWait, StepBuilder, StepError, StepRef,
-    TaskStatus, ToRun, ToWaiting, Unaddressed, Wait, WaitBuilder, Workflow, WorkflowRef, blocking,
+    TaskProgress, TaskStatus, ToRun, ToWaiting, Unaddressed, Wait, WaitBuilder, Workflow,
+    WorkflowRef, blocking,
 };
 pub use engine::Config;
 pub use erased_serde;

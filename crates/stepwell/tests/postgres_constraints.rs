@@ -39,6 +39,8 @@ const TAKEN_ON_TRUST: &[(&str, &str)] = &[
     ("wait", "a definition that is not there"),
     ("signal", "a run that is not there"),
     ("memo", "a task that is not there"),
+    ("progress", "a task that is not there"),
+    ("progress", "a worker that is not there"),
 ];
 
 /// What the server says of a row: nothing, or why it is refused.

@@ -116,6 +116,7 @@ fn parts() -> Workflow<(), (), Gate> {
     let mut w = Workflow::define::<(), Gate>("parts");
     let done = w.step("done").run(async |_| Ok(1));
     let held = w.step("held").run(async |ctx| {
+        ctx.heartbeat_with("3 of 7 parts")?;
         ctx.state().pass().await;
         Ok(())
     });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use stepwell_core::code::Code;
 use stepwell_core::id::{Tenant, WorkerId};
 use stepwell_core::workflow::Definition;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -184,6 +185,7 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
             config: self.config,
             worker,
             contact: Arc::new(contact),
+            progress_told: Notify::new(),
             closing: CancellationToken::new(),
         };
         let mut workflows = Vec::with_capacity(self.workflows.len());

@@ -124,6 +124,29 @@ impl<I, S> Ctx<I, S> {
         Ok(())
     }
 
+    /// As [`Ctx::heartbeat`], and tells how far the step has come, to be read by
+    /// [`Run::tasks`](crate::Run::tasks) while it runs: up to 1 KiB, what is longer is cut. It
+    /// travels with the worker's heartbeat, once a second at most, and goes with the attempt.
+    ///
+    /// ```
+    /// # use stepwell::Ctx;
+    /// fn import(ctx: &Ctx<Vec<String>>) -> stepwell::Result<()> {
+    ///     for (n, line) in ctx.input().iter().enumerate() {
+    ///         ctx.heartbeat_with(format!("{n} of {} lines", ctx.input().len()))?;
+    ///         // store the line
+    /// #       let _ = line;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Ctx::heartbeat`].
+    pub fn heartbeat_with(&self, progress: impl ToString) -> Result<()> {
+        self.task.tell_progress(&progress.to_string());
+        self.heartbeat()
+    }
+
     /// Whether the step should stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {

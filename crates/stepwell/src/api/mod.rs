@@ -37,7 +37,8 @@ pub use step::{After, Root, StepBuilder};
 pub use step_error::{Result, StepError};
 pub use step_ref::{Always, Kind, Maybe, Needed, StepRef};
 pub use views::{
-    Attempt, OpenWait, RunEvent, RunOutcome, RunPage, RunSummary, SentSignal, TaskStatus,
+    Attempt, OpenWait, RunEvent, RunOutcome, RunPage, RunSummary, SentSignal, TaskProgress,
+    TaskStatus,
 };
 pub use wait::{Bound, Bounded, Forever, WaitBuilder};
 pub use workflow::{Definer, Workflow, WorkflowRef};

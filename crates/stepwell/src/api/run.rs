@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stepwell_core::code::Code;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
-use stepwell_core::run::{RunLog, RunStatus, read_log};
+use stepwell_core::run::{RunLog, RunStatus, TaskRow, read_log};
 use stepwell_core::workflow::workflow_hash;
 
 use super::cancel::Cancel;
@@ -293,8 +293,13 @@ impl<O> Run<O> {
     /// When the store cannot be reached.
     pub async fn tasks(&self) -> Result<Vec<TaskStatus>, Error> {
         self.inner.check_open()?;
-        let tasks = self.inner.parts.store.tasks(self.key).await?;
-        Ok(tasks.iter().map(|task| TaskStatus::of(self.step_name(task.node), task)).collect())
+        let store = &self.inner.parts.store;
+        let tasks = store.tasks(self.key).await?;
+        // Whatever was told since then belongs to another attempt, or to the same.
+        let is_running = tasks.iter().any(|task| task.claim().is_some());
+        let told = if is_running { store.progress(self.key).await? } else { Vec::new() };
+        let status = |task: &TaskRow| TaskStatus::of(self.step_name(task.node), task, &told);
+        Ok(tasks.iter().map(status).collect())
     }
 
     /// The run's log: complete, in order, never rewritten.

@@ -12,7 +12,7 @@ use stepwell_core::run::{
 };
 use stepwell_core::time::Timestamp;
 
-use crate::ports::{self, RunView};
+use crate::ports::{self, ReportedProgress, RunView};
 
 /// One page of a listing of runs, newest first.
 #[derive(Clone, Debug)]
@@ -99,17 +99,40 @@ pub struct TaskStatus {
     pub failures: u32,
     /// Attempts lost with their worker.
     pub losses: u32,
+    /// How far its attempt has come, if it told.
+    pub progress: Option<TaskProgress>,
+}
+
+/// How far a running step has come, by [`Ctx::heartbeat_with`](crate::Ctx::heartbeat_with).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskProgress {
+    /// What it said.
+    pub text: String,
+    /// When the store heard of it.
+    pub told_at: Timestamp,
 }
 
 impl TaskStatus {
-    pub(super) fn of(step: &str, row: &TaskRow) -> Self {
+    /// A task, with the progress of its run's tasks.
+    pub(super) fn of(step: &str, row: &TaskRow, told: &[ReportedProgress]) -> Self {
         Self {
             step: step.to_owned(),
             state: row.state(),
             attempt: row.attempt,
             failures: row.failures,
             losses: row.losses,
+            progress: TaskProgress::of(row, told),
         }
+    }
+}
+
+impl TaskProgress {
+    /// The progress of the attempt that a task is in, among that of its run's tasks.
+    pub(crate) fn of(row: &TaskRow, told: &[ReportedProgress]) -> Option<Self> {
+        let token = row.claim()?.token;
+        let told = told.iter().find(|told| told.node == row.node && told.token == token)?;
+        Some(Self { text: told.text.clone(), told_at: told.told_at })
     }
 }
 

@@ -8,7 +8,7 @@ use stepwell_core::id::Token;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::ports::ClaimRef;
+use crate::ports::{ClaimRef, ProgressReport};
 
 /// Stops one execution. The step sees that it is cancelled; the worker sees why.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,14 @@ struct Marks {
     hands_back: AtomicBool,
     /// Whether the step's code has ended. The claim is held until its outcome is committed.
     has_ended: AtomicBool,
+    progress: Mutex<ToldProgress>,
+}
+
+/// What a step told of how far it has come.
+#[derive(Debug, Default)]
+struct ToldProgress {
+    text: Option<String>,
+    is_reported: bool,
 }
 
 impl Stop {
@@ -36,6 +44,24 @@ impl Stop {
 
     pub(crate) fn hands_back(&self) -> bool {
         self.marks.hands_back.load(Ordering::Acquire)
+    }
+
+    /// The step tells how far it has come.
+    pub(crate) fn tell(&self, text: String) {
+        let mut progress = self.progress();
+        if progress.text.as_ref() != Some(&text) {
+            *progress = ToldProgress { text: Some(text), is_reported: false };
+        }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, ToldProgress> {
+        self.marks.progress.lock().expect("no holder of the lock panics")
+    }
+
+    /// What the step told last, unless the store has it.
+    fn unreported(&self) -> Option<String> {
+        let progress = self.progress();
+        progress.text.clone().filter(|_| !progress.is_reported && !self.has_ended())
     }
 
     fn has_ended(&self) -> bool {
@@ -122,6 +148,26 @@ impl HeldClaims {
         let claims = self.claims();
         for entry in lost.iter().filter_map(|claim| claims.entries.get(claim)) {
             entry.stop.token.cancel();
+        }
+    }
+
+    /// What steps told and the store does not know yet.
+    pub(crate) fn unreported_progress(&self) -> Vec<ProgressReport> {
+        let claims = self.claims();
+        let report = |(claim, entry): (&ClaimRef, &Entry)| {
+            Some(ProgressReport { claim: *claim, text: entry.stop.unreported()? })
+        };
+        claims.entries.iter().filter_map(report).collect()
+    }
+
+    /// The store has these. A step may have told something else meanwhile.
+    pub(crate) fn progress_reported(&self, reports: &[ProgressReport]) {
+        let claims = self.claims();
+        for ProgressReport { claim, text } in reports {
+            let progress = claims.entries.get(claim).map(|entry| entry.stop.progress());
+            if let Some(mut progress) = progress.filter(|told| told.text.as_ref() == Some(text)) {
+                progress.is_reported = true;
+            }
         }
     }
 

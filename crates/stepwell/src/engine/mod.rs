@@ -20,6 +20,7 @@ mod worker_slots;
 use std::sync::Arc;
 
 use stepwell_core::id::WorkerId;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::ports::{Clock, Codec, DynStore, Ids, Spawner};
@@ -49,6 +50,8 @@ pub(crate) struct Parts {
     pub(crate) config: Config,
     pub(crate) worker: WorkerId,
     pub(crate) contact: Arc<StoreContact>,
+    /// Tells the heartbeat that a step has told its progress.
+    pub(crate) progress_told: Notify,
     /// Fires when the engine closes: every loop ends.
     pub(crate) closing: CancellationToken,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use stepwell_core::decide::Notes;
 use stepwell_core::failure::clean_text;
 use stepwell_core::id::{RunId, Tenant};
-use stepwell_core::limits::{NOTE_BYTES_MAX, NOTE_NAME_BYTES_MAX, NOTES_MAX};
+use stepwell_core::limits::{NOTE_BYTES_MAX, NOTE_NAME_BYTES_MAX, NOTES_MAX, PROGRESS_BYTES_MAX};
 use stepwell_core::run::RunFailure;
 use stepwell_core::time::Timestamp;
 
@@ -108,6 +108,12 @@ impl TaskContext {
     /// The step says that it is alive.
     pub(crate) fn beat(&self) {
         *self.last_beat.lock().expect("no holder of the lock panics") = self.parts.clock.elapsed();
+    }
+
+    /// The step says how far it has come. What is too long is cut.
+    pub(crate) fn tell_progress(&self, text: &str) {
+        self.stop.tell(clean_text(text, PROGRESS_BYTES_MAX));
+        self.parts.progress_told.notify_one();
     }
 
     /// How long the step has been silent.

@@ -17,6 +17,7 @@ mod leadership;
 mod memos;
 mod non_finite;
 mod payload;
+mod progress;
 mod runs;
 mod signals;
 mod spawner;
@@ -46,6 +47,7 @@ pub use memos::{
     Heard, History, ListenAnswer, ListenRequest, MemoAnswer, MemoRequest, Memos, StoredMemo,
 };
 pub use payload::{Payload, SignalTag};
+pub use progress::{Progress, ProgressReport, ReportedProgress};
 pub use runs::{RunFilter, RunPage, RunSnapshot, RunView, Runs};
 pub use signals::{SignalRequest, SignalTarget, Signals, StoredSignal, WaitingRuns};
 pub use spawner::{BoxFuture, NoThread, Spawner};
@@ -69,6 +71,7 @@ pub trait Store:
     + Timers
     + Workers
     + Leadership
+    + Progress
     + Runs
     + Tenants
     + Inspection

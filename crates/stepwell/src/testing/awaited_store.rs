@@ -23,10 +23,11 @@ use super::activity::Activity;
 use crate::ports::{
     ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitItem, Commits, Committed, Definitions,
     DynStore, FiredTimers, HeartbeatAnswer, Hints, InputsOf, Inspection, Lead, Leadership,
-    ListenAnswer, ListenRequest, MemoAnswer, MemoRequest, Memos, Payload, ReapRequest, Reaped,
-    RunFilter, RunPage, RunSnapshot, RunView, Runs, SignalRequest, Signals, StartRequest, Started, Starts,
-    Store, StoreDump, StoreError, StoredDefinition, StoredMemo, StoredSignal, TaskInputs,
-    TenantSettings, TenantView, Tenants, Timers, WaitingRuns, WorkerRegistration, Workers,
+    ListenAnswer, ListenRequest, MemoAnswer, MemoRequest, Memos, Payload, Progress, ProgressReport,
+    ReapRequest, Reaped, ReportedProgress, RunFilter, RunPage, RunSnapshot, RunView, Runs,
+    SignalRequest, Signals, StartRequest, Started, Starts, Store, StoreDump, StoreError,
+    StoredDefinition, StoredMemo, StoredSignal, TaskInputs, TenantSettings, TenantView, Tenants,
+    Timers, WaitingRuns, WorkerRegistration, Workers,
 };
 
 /// A store whose every call is waited for where it is made.
@@ -199,6 +200,17 @@ impl Leadership for AwaitedStore {
 
     async fn resign(&self, epoch: Epoch) -> Answer<()> {
         self.read("resign", self.store.resign(epoch))
+    }
+}
+
+#[async_trait]
+impl Progress for AwaitedStore {
+    async fn report_progress(&self, worker: &WorkerId, reports: &[ProgressReport]) -> Answer<()> {
+        self.read("report_progress", self.store.report_progress(worker, reports))
+    }
+
+    async fn progress(&self, run: RunKey) -> Answer<Vec<ReportedProgress>> {
+        self.read("progress", self.store.progress(run))
     }
 }
 

@@ -1,24 +1,52 @@
 //! The heartbeat loop: keeps the worker's lease, and stops executions whose claims were lost.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Worker;
 use crate::ports::{ClaimRef, CommitItem, HeartbeatAnswer, Hint, Outcome};
+
+/// Least time between two heartbeats that steps ask for by telling their progress.
+const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
 
 impl Worker {
     /// Beats until the engine closes: also while it drains, or its running steps would be taken
     /// for dead.
     pub(super) async fn heartbeat_loop(self: Arc<Self>) {
         let mut hints = self.parts.store.hints();
+        let mut beat_at = None;
         loop {
             tokio::select! {
                 biased;
                 () = self.parts.closing.cancelled() => return,
                 () = hints.given(Hint::Claims) => {}
                 () = self.parts.clock.sleep(self.parts.config.heartbeat_interval) => {}
+                () = self.progress_due(beat_at) => {}
             }
             hints.look(Hint::Claims);
+            beat_at = Some(self.parts.clock.elapsed());
             self.beat().await;
+        }
+    }
+
+    /// Completes when a step has told its progress, and the last heartbeat is long enough ago.
+    async fn progress_due(&self, beat_at: Option<Duration>) {
+        self.parts.progress_told.notified().await;
+        let since = beat_at.map(|at| self.parts.clock.elapsed().saturating_sub(at));
+        let left = since.map_or(Duration::ZERO, |since| PROGRESS_PAUSE.saturating_sub(since));
+        self.parts.clock.sleep(left).await;
+    }
+
+    /// Tells the store how far steps have come. What it does not take is told again.
+    async fn report_progress(&self) {
+        let held = &self.slots.held;
+        let reports = held.unreported_progress();
+        if reports.is_empty() {
+            return;
+        }
+        match self.parts.store.report_progress(&self.parts.worker, &reports).await {
+            Ok(()) => held.progress_reported(&reports),
+            Err(error) => tracing::warn!(%error, "tell progress"),
         }
     }
 
@@ -34,6 +62,7 @@ impl Worker {
                 let calls = &self.slots.calls;
                 let unexecuted = unknown.into_iter().filter(|claim| calls.had_ended(claim));
                 self.hand_back_unexecuted(unexecuted.collect()).await;
+                self.report_progress().await;
             }
             Ok(HeartbeatAnswer::Dead) => {
                 self.register_again(&held).await;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use stepwell::blocking::Run;
 use stepwell::{AttemptState, Code, Retry, StepError, Workflow};
 
 use crate::support::{HOUR, SECOND, World, builder, engine_with, refused, trail};
@@ -212,7 +213,70 @@ fn a_closure_may_own_what_it_captured_and_use_it_up_at_every_attempt() {
     }
 }
 
+/// What a step told last, as `run.tasks()` shows it.
+fn progress<O: 'static>(run: &Run<O>, step: &str) -> Option<String> {
+    let tasks = run.tasks().unwrap();
+    let task = tasks.into_iter().find(|task| task.step == step).expect("the run has the step");
+    task.progress.map(|progress| progress.text)
+}
+
+#[test]
+fn progress_is_told_once_a_second_and_goes_with_its_attempt() {
+    // R14
+    let mut w = Workflow::define::<(), World>("import");
+    w.step("import").retry(Retry::fixed(1, HOUR)).run(async |ctx| {
+        for n in 1..=3 {
+            ctx.heartbeat_with(format_args!("{n} of 3"))?;
+            ctx.state().gate.pass().await;
+        }
+        if ctx.attempt() == 1 { Err(StepError::new("again")) } else { Ok(()) }
+    });
+    w.step("silent").run(async |ctx| {
+        ctx.state().gate.pass().await;
+        Ok(())
+    });
+    let world = World::default();
+    let (test, import) = world.engine(w.no_output());
+    let run = test.start(&import, ()).now().unwrap();
+    let told = || progress(&run, "import");
+    assert_eq!(told().as_deref(), Some("1 of 3"), "at once, since nothing was told before");
+    assert_eq!(progress(&run, "silent"), None);
+    let told_at = test.now();
+    world.gate.let_pass(3);
+    test.run_until_idle();
+    assert_eq!(told().as_deref(), Some("1 of 3"), "a second has not passed");
+    test.advance(SECOND);
+    assert_eq!(told().as_deref(), Some("3 of 3"), "the latest counts");
+    let tasks = run.tasks().unwrap();
+    assert_eq!(tasks[0].progress.as_ref().unwrap().told_at, told_at.after(SECOND));
+    world.gate.let_pass(1);
+    test.run_until_idle();
+    assert_eq!(told(), None, "gone with its attempt");
+    test.advance(HOUR);
+    assert_eq!(told().as_deref(), Some("1 of 3"), "the second attempt");
+    world.gate.let_pass(3);
+    run.result().unwrap();
+    assert_eq!(told(), None);
+}
+
+#[test]
+fn progress_that_is_too_long_is_cut() {
+    // R14
+    let mut w = Workflow::define::<(), World>("long");
+    w.step("long").run(async |ctx| {
+        ctx.heartbeat_with("é".repeat(1_000))?;
+        ctx.state().gate.pass().await;
+        Ok(())
+    });
+    let (test, long) = World::default().engine(w.no_output());
+    let run = test.start(&long, ()).now().unwrap();
+    test.run_until_idle();
+    assert_eq!(progress(&run, "long").unwrap().len(), 1_024);
+}
+
 on_every_store![
+    progress_is_told_once_a_second_and_goes_with_its_attempt,
+    progress_that_is_too_long_is_cut,
     a_step_knows_its_run_its_names_its_attempt_and_the_time,
     a_run_without_an_id_of_its_own_gets_a_unique_one,
     an_idempotency_key_is_the_same_for_all_attempts_and_for_nothing_else,

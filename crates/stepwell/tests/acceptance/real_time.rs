@@ -236,6 +236,33 @@ async fn whoever_waits_while_an_engine_drains_gets_the_result_every_time() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn progress_of_a_blocking_step_is_shown_while_it_runs() {
+    // R7, R14
+    let (go_on, wait) = mpsc::channel::<()>();
+    let mut w = Workflow::define::<(), Mutex<mpsc::Receiver<()>>>("blocking");
+    w.step("blocking").run_blocking(|ctx| {
+        ctx.heartbeat_with("half")?;
+        Ok(ctx.state().lock().unwrap().recv()?)
+    });
+    let mut builder = builder(&MemoryStore::new(), 2).state(Mutex::new(wait));
+    let blocking = builder.workflow(w.no_output());
+    let engine = builder.start().await.unwrap();
+    let run = engine.start(&blocking, ()).await.unwrap();
+    let progress = loop {
+        let task = run.tasks().await.unwrap().remove(0);
+        match task.progress {
+            Some(progress) => break progress,
+            None => tokio::task::yield_now().await,
+        }
+    };
+    assert_eq!(progress.text, "half");
+    go_on.send(()).unwrap();
+    run.result().await.unwrap();
+    assert_eq!(run.tasks().await.unwrap()[0].progress, None);
+    engine.stop(SECOND).await;
+}
+
 #[test]
 fn whoever_waits_is_told_when_the_runtime_of_the_engine_ends() {
     // R22

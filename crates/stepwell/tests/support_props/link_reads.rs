@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stepwell::core::id::{DefinitionId, Node, RunId, RunKey, Tenant};
+use stepwell::core::id::{DefinitionId, Node, RunId, RunKey, Tenant, WorkerId};
 use stepwell::core::run::{RunLog, RunStatus, TaskRow};
 use stepwell::core::workflow::Definition;
 use stepwell::ports::{
-    Definitions, Inspection, Payload, RunFilter, RunPage, RunSnapshot, RunView, Runs, StoreDump,
-    StoredDefinition, TenantSettings, TenantView, Tenants,
+    Definitions, Inspection, Payload, Progress, ProgressReport, ReportedProgress, RunFilter,
+    RunPage, RunSnapshot, RunView, Runs, StoreDump, StoredDefinition, TenantSettings, TenantView,
+    Tenants,
 };
 
 use super::link::{Answer, Link};
@@ -25,6 +26,17 @@ impl Definitions for Link {
 
     async fn latest(&self, workflow: &str) -> Answer<Option<Arc<StoredDefinition>>> {
         self.reach("latest")?.latest(workflow).await
+    }
+}
+
+#[async_trait]
+impl Progress for Link {
+    async fn report_progress(&self, worker: &WorkerId, reports: &[ProgressReport]) -> Answer<()> {
+        self.reach("report progress")?.report_progress(worker, reports).await
+    }
+
+    async fn progress(&self, run: RunKey) -> Answer<Vec<ReportedProgress>> {
+        self.reach("progress")?.progress(run).await
     }
 }
 

@@ -71,6 +71,26 @@ pub(super) const INBOX: &[Table] = &[
         ],
     },
     Table {
+        name: "progress",
+        only: None,
+        good: &[
+            ("run", "{run}"),
+            ("node", "0"),
+            ("token", "{key}"),
+            ("worker", "1"),
+            ("told_at", "0"),
+            ("text", "'half'"),
+        ],
+        other: &[("node", "1")],
+        bad: &[
+            ("a task twice", &[("node", "0")]),
+            ("a task that is not there", &[("node", "99")]),
+            ("a worker that is not there", &[("worker", "99")]),
+            ("told never", &[("told_at", "null")]),
+            ("no text", &[("text", "null")]),
+        ],
+    },
+    Table {
         name: "signal",
         only: None,
         good: &[

@@ -8,7 +8,7 @@ use stepwell_core::run::{Event, Phase, RunLog, RunRow, TaskRow, TaskState, WaitR
 use stepwell_core::time::Timestamp;
 use stepwell_core::workflow::{Definition, NodeKind};
 
-use crate::api::RunEvent;
+use crate::api::{RunEvent, TaskProgress};
 use crate::cli::Failure;
 use crate::ports::{DynStore, Payload, RunSnapshot, StoreError, StoredDefinition, StoredSignal};
 
@@ -38,6 +38,8 @@ pub(super) struct TaskPicture {
     pub(super) since: Option<Timestamp>,
     /// Who executes it, or did so last.
     pub(super) worker: Option<WorkerId>,
+    /// How far its attempt has come.
+    pub(super) progress: Option<TaskProgress>,
     /// What it left, if payloads were asked for.
     pub(super) output: Option<Payload>,
 }
@@ -47,7 +49,11 @@ impl RunPicture {
         let snapshot = store.snapshot(run).await?.ok_or_else(|| gone(run))?;
         let RunSnapshot { log, definition, tasks: rows, waits, mut signals } = snapshot;
         let events = read_log(&log);
-        let tasks = tasks(&log, &events, rows, &definition);
+        let mut tasks = tasks(&log, &events, rows, &definition);
+        let told = store.progress(row.key).await?;
+        for task in &mut tasks {
+            task.progress = TaskProgress::of(&task.row, &told);
+        }
         let name = |node: Node| definition.definition.name(node).to_owned();
         let log_events =
             events.into_iter().map(|event| RunEvent::of(event.node.map(name), event)).collect();
@@ -106,6 +112,7 @@ fn tasks(
         TaskPicture {
             since,
             worker: worker.cloned(),
+            progress: None,
             step: definition.name(node).to_owned(),
             queue: has_queue.then(|| definition.queue(node)),
             output: None,

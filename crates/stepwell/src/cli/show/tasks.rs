@@ -25,6 +25,8 @@ pub(super) struct TaskRecord<'picture> {
     ended_at: Option<String>,
     worker: Option<&'picture str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<&'picture str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<PayloadRecord<'picture>>,
 }
 
@@ -49,6 +51,7 @@ impl<'picture> TaskRecord<'picture> {
             due_at: row.phase.due().map(moment),
             ended_at: task.since.filter(|_| row.state().is_terminal()).map(moment),
             worker: task.worker.as_ref().map(WorkerId::as_str),
+            progress: progress(task),
             output: task.output.as_ref().map(PayloadRecord::new),
         }
     }
@@ -57,8 +60,14 @@ impl<'picture> TaskRecord<'picture> {
 pub(super) fn print(picture: &RunPicture, lines_max: usize, output: Output) -> Result<(), Failure> {
     let shown = shown(&picture.tasks, lines_max);
     let n_left_out = picture.tasks.len() - shown.len();
-    let header = ["step", "state", "attempt", "since, due (UTC)", "queue", "worker"];
-    let rows: Vec<_> = shown.into_iter().map(row).collect();
+    let mut header = vec!["step", "state", "attempt", "since, due (UTC)", "queue", "worker"];
+    // Few steps tell it, so there is a column for it only if it has something to say.
+    let is_told = shown.iter().any(|task| task.progress.is_some());
+    header.extend(is_told.then_some("progress"));
+    let cell =
+        |task| is_told.then(|| Cell::plain(progress(task).map(printable).unwrap_or_default()));
+    let cells = |task| row(task).into_iter().chain(cell(task)).collect();
+    let rows: Vec<Vec<Cell>> = shown.into_iter().map(cells).collect();
     output.line("")?;
     output.line(&output.paint(Tone::Strong, "Tasks"))?;
     output.table(&header, &rows)?;
@@ -85,6 +94,10 @@ fn shown(tasks: &[TaskPicture], lines_max: usize) -> Vec<&TaskPicture> {
     shown.truncate(lines_max);
     shown.sort_by_key(|task| task.row.node);
     shown
+}
+
+fn progress(task: &TaskPicture) -> Option<&str> {
+    task.progress.as_ref().map(|progress| progress.text.as_str())
 }
 
 fn row(task: &TaskPicture) -> Vec<Cell> {

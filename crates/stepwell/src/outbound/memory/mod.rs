@@ -11,6 +11,7 @@ mod inspection;
 mod leadership;
 mod memos;
 mod positions;
+mod progress;
 mod queues;
 mod runs;
 mod signals;

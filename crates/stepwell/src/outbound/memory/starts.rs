@@ -61,6 +61,7 @@ fn start(tables: &mut Tables, request: StartRequest) -> Result<StartAnswer, Stor
         memos: std::collections::BTreeMap::new(),
         signals: std::collections::BTreeMap::new(),
         signal_numbers: std::collections::HashMap::new(),
+        progress: std::collections::BTreeMap::new(),
     };
     tables.runs.insert(key, run);
     tables.run_keys.insert(key);

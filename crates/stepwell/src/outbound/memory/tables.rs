@@ -17,7 +17,8 @@ use super::corrupt;
 use super::queues::{Queued, Queues};
 use super::signals::waits;
 use crate::ports::{
-    ClaimRef, Hint, HintSet, Payload, StoreError, StoredDefinition, StoredMemo, StoredSignal,
+    ClaimRef, Hint, HintSet, Payload, ReportedProgress, StoreError, StoredDefinition, StoredMemo,
+    StoredSignal,
 };
 
 /// Everything the store holds.
@@ -58,6 +59,8 @@ pub(super) struct StoredRun {
     pub(super) signals: BTreeMap<u64, StoredSignal>,
     /// The numbers of its signals, by key.
     pub(super) signal_numbers: HashMap<String, u64>,
+    /// What tasks told in their attempts, the current or earlier ones.
+    pub(super) progress: BTreeMap<Node, ReportedProgress>,
 }
 
 /// A memo, and the claim under which it was stored, unless a decision stored it.

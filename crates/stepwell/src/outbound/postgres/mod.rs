@@ -20,6 +20,7 @@ mod memos;
 mod open;
 #[cfg(feature = "testing")]
 mod probe;
+mod progress;
 mod queue;
 mod rows;
 mod run;

@@ -4,7 +4,9 @@ use async_trait::async_trait;
 use stepwell_core::id::{Epoch, Queue, WorkerId};
 use stepwell_core::time::Timestamp;
 
-use super::lead::reap::{DELETE_SERVE, END_WORKERS, READ_CLAIMS, dead_among, reap};
+use super::lead::reap::{
+    DELETE_PROGRESS, DELETE_SERVE, END_WORKERS, READ_CLAIMS, dead_among, reap,
+};
 use super::lookup::plans::DEFINITION_REVISIONS;
 use super::queue::service::lock_serving_exclusive;
 use super::rows::{definition, int, int32, read_all, worker};
@@ -81,6 +83,7 @@ impl PostgresStore {
         if let Some(row) = session.one(MARK_WORKER_LEAVING, &[&worker.as_str()]).await? {
             let no = worker::read_no(&row)?;
             session.run(DELETE_SERVE, &[&vec![no]]).await?;
+            session.run(DELETE_PROGRESS, &[&vec![no]]).await?;
             if session.all(READ_CLAIMS, &[&vec![no]]).await?.is_empty() {
                 session.run(END_WORKERS, &[&vec![no]]).await?;
             }

@@ -17,6 +17,7 @@ mod inspection;
 mod lead;
 mod leadership;
 mod memos;
+mod progress;
 mod queue;
 mod rows;
 mod run;

@@ -59,6 +59,7 @@ fn register(
 fn deregister(transaction: &mut Transaction<'_, '_>, worker: &WorkerId) -> Result<(), StoreError> {
     let Some(no) = rows::worker::mark_leaving(transaction.file, worker)? else { return Ok(()) };
     service::clear_services(transaction, no)?;
+    rows::progress::forget(transaction.file, no)?;
     if claim::claims_of(transaction, no)?.is_empty() {
         rows::worker::end(transaction.file, no)?;
     }

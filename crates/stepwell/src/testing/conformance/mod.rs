@@ -32,6 +32,7 @@ mod listing;
 mod memos;
 mod parking;
 mod payloads;
+mod progress;
 mod retry;
 mod signal_races;
 mod signals;

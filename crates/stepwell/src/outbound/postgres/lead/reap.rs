@@ -19,6 +19,7 @@ use crate::ports::{Hint, HintSet, ReapRequest, Reaped};
 pub(crate) const READ_CLAIMS: Sql = sql::WORKER.named("read_claims");
 pub(crate) const END_WORKERS: Sql = sql::WORKER.named("end_workers");
 pub(crate) const DELETE_SERVE: Sql = sql::WORKER.named("delete_serve");
+pub(crate) const DELETE_PROGRESS: Sql = sql::PROGRESS.named("delete_progress");
 const LOCK_LIVES: Sql = sql::WORKER.named("lock_lives");
 
 /// Marks these workers dead, if they still are, and takes their tasks from them.
@@ -40,6 +41,7 @@ pub(crate) async fn reap(
     }
     session.run(END_WORKERS, &[&dead]).await?;
     session.run(DELETE_SERVE, &[&dead]).await?;
+    session.run(DELETE_PROGRESS, &[&dead]).await?;
     let (n_tasks, mut hints) = lose(runs, &dead, request.crash_limit).await?;
     reaped.n_tasks = n_tasks;
     runs.queues.park_and_unpark().await?;

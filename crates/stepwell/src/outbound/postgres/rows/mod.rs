@@ -13,6 +13,7 @@ pub(crate) mod leader;
 pub(crate) mod memo;
 pub(crate) mod payload;
 pub(crate) mod position;
+pub(crate) mod progress;
 pub(crate) mod queue;
 pub(crate) mod run;
 pub(crate) mod server;

@@ -23,6 +23,7 @@ pub(crate) fn reap(
         service::clear_services(transaction, *worker_no)?;
     }
     for worker_no in dead {
+        rows::progress::forget(transaction.file, worker_no)?;
         reaped.n_workers += 1;
         reaped.n_tasks += lose_claims(transaction, worker_no, request.crash_limit)?;
     }

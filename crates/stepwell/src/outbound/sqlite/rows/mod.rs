@@ -13,6 +13,7 @@ pub(crate) mod memo;
 pub(crate) mod payload;
 #[cfg(test)]
 mod plans;
+pub(crate) mod progress;
 pub(crate) mod queue;
 #[cfg(test)]
 mod round_trip;
@@ -59,6 +60,7 @@ const FILES: &[(&str, &str)] = &[
     (include_str!("../sql/leader.sql"), include_str!("leader.rs")),
     (include_str!("../sql/memo.sql"), include_str!("memo.rs")),
     (include_str!("../sql/payload.sql"), include_str!("payload.rs")),
+    (include_str!("../sql/progress.sql"), include_str!("progress.rs")),
     (include_str!("../sql/queue.sql"), include_str!("queue.rs")),
     (include_str!("../sql/run.sql"), include_str!("run.rs")),
     (include_str!("../sql/signal.sql"), include_str!("signal.rs")),

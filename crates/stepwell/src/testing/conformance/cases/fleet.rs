@@ -11,6 +11,13 @@ macro_rules! conformance_cases_of_fleets {
                 a_look_never_shows_half_a_start,
                 work_at_the_same_moment_keeps_every_invariant,
             }
+            progress {
+                the_latest_progress_of_a_running_task_is_read,
+                progress_goes_with_its_attempt,
+                progress_under_an_old_token_is_dropped,
+                progress_of_many_runs_is_told_at_once,
+                progress_may_say_anything,
+            }
             leases {
                 a_worker_is_reaped_only_after_a_full_lease,
                 a_heartbeat_renews_the_lease,

@@ -205,6 +205,19 @@ create table stepwell.wait (
 -- else take this index to find the waits of a run, and read all of it.
 create index wait_tenant on stepwell.wait (tenant_no, definition, (run::text) collate "C");
 
+-- What running tasks told in their attempts. Only what was told under the token that a task has now
+-- counts; rows of attempts that have ended go when their worker tells something next, or goes.
+create table stepwell.progress (
+    run uuid not null,
+    node integer not null check (node >= 0),
+    token uuid not null,
+    worker bigint not null,
+    told_at bigint not null,
+    text text not null,
+    primary key (run, node)
+);
+create index progress_worker on stepwell.progress (worker);
+
 -- What was sent to runs. It stays as long as its run, whoever got it.
 create table stepwell.signal (
     run uuid not null,

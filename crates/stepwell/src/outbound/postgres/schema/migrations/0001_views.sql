@@ -61,7 +61,7 @@ select tenant.name as tenant, run.id as run, definition.workflow,
     timestamptz 'epoch' + task.queued_at * interval '1 microsecond' as queued_at,
     timestamptz 'epoch' + task.started_at * interval '1 microsecond' as started_at,
     due.at as due_at,
-    worker.id as worker, task.node, task.run as key
+    worker.id as worker, progress.text as progress, task.node, task.run as key
 from stepwell.task
 join stepwell.run on run.key = task.run
 join stepwell.tenant using (tenant_no)
@@ -72,6 +72,8 @@ left join stepwell.worker on worker.no = task.worker
 left join stepwell.ready on ready.run = task.run and ready.node = task.node
 left join stepwell.throttled on throttled.run = task.run and throttled.node = task.node
 left join stepwell.parked on parked.run = task.run and parked.node = task.node
+left join stepwell.progress on progress.run = task.run and progress.node = task.node
+    and progress.token = task.token
 cross join lateral (
     select timestamptz 'epoch' + task.due_at * interval '1 microsecond' as at) as due;
 

@@ -249,6 +249,20 @@ create table wait (
 ) strict, without rowid;
 create index wait_tenant on wait (tenant_no, definition, run_key);
 
+-- What running tasks told in their attempts. Only what was told under the token that a task has now
+-- counts; rows of attempts that have ended go when their worker tells something next, or goes.
+create table progress (
+    run integer not null,
+    node integer not null,
+    token blob not null check (length(token) = 16),
+    worker integer not null references worker (no),
+    told_at integer not null,
+    text text not null,
+    primary key (run, node),
+    foreign key (run, node) references task (run, node)
+) strict, without rowid;
+create index progress_worker on progress (worker);
+
 -- What was sent to runs. It stays as long as its run, whoever got it.
 create table signal (
     run integer not null references run (no),

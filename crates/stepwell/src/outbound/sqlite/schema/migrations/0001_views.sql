@@ -62,7 +62,7 @@ select tenant.name as tenant, run.id as run, definition.workflow,
     case when task.ended_at is null then
         strftime('%Y-%m-%dT%H:%M:%fZ', task.started_at / 1e6, 'unixepoch') end as started_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', task.due_at / 1e6, 'unixepoch') as due_at,
-    worker.id as worker, task.node, hex(run.key) as key
+    worker.id as worker, progress.text as progress, task.node, hex(run.key) as key
 from task
 join run on run.no = task.run
 join tenant using (tenant_no)
@@ -71,7 +71,9 @@ join task_state on task_state.number = task.state
 left join step on step.definition = run.definition and step.node = task.node
 left join worker on worker.no = task.worker and task.ended_at is null
 left join throttled on throttled.run = task.run and throttled.node = task.node
-left join parked on parked.run = task.run and parked.node = task.node;
+left join parked on parked.run = task.run and parked.node = task.node
+left join progress on progress.run = task.run and progress.node = task.node
+    and progress.token = task.token and task.ended_at is null;
 
 -- Attempts that completed are read from the rows of tasks, all others have rows of their own.
 create view attempts as
