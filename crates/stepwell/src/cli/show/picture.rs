@@ -50,7 +50,7 @@ impl RunPicture {
         let RunSnapshot { log, definition, tasks: rows, waits, mut signals } = snapshot;
         let events = read_log(&log);
         let mut tasks = tasks(&log, &events, rows, &definition);
-        let told = store.progress(row.key).await?;
+        let told = store.progress(run).await?;
         for task in &mut tasks {
             task.progress = TaskProgress::of(&task.row, &told);
         }

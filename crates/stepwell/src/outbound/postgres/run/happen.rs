@@ -47,22 +47,15 @@ impl RunSet<'_> {
         Ok((verdicts, outcome.hints))
     }
 
-    /// As [`happen`](Self::happen), and opens the transaction along. Its time is read when the runs
-    /// are locked: a function that listens must not hear of a deadline before it passed for others.
+    /// As [`happen`](Self::happen), and opens the transaction along.
     pub(crate) async fn open_and_happen(
         &self,
         happenings: Happenings,
     ) -> PgResult<(Verdicts, HintSet)> {
         let keys: Vec<RunKey> = happenings.keys().copied().collect();
-        let (begun, runs, now) = tokio::join!(
-            biased;
-            begin_serving(self.session),
-            self.lock(&keys),
-            self.session.read_clock(),
-        );
+        let (begun, runs) = tokio::join!(biased; begin_serving(self.session), self.lock(&keys));
         begun?;
-        let (runs, ()) = (runs?, now?);
-        self.happen_to(runs, happenings).await
+        self.happen_to(runs?, happenings).await
     }
 
     /// Opens the transaction, locks the runs, loads what is needed and decides. If this process
