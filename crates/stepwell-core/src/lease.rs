@@ -4,13 +4,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::decide::is_suspect;
-use crate::time::Timestamp;
+use crate::id::WorkerId;
 
 /// What is known of the life of a worker that was not found dead yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Life {
-    /// When it was last heard of.
-    pub seen_at: Timestamp,
+    /// Whose life it is, and how often it has said that it lives.
+    pub last_beat: LastBeat,
     /// How long it may be silent.
     pub lease: Duration,
     /// It said that it goes.
@@ -19,12 +19,19 @@ pub struct Life {
     pub is_gone: bool,
 }
 
-/// Whether a worker is dead. Its silence counts only for a leader that `judges_silence`: one
-/// that was itself in contact with the store for long enough.
+/// A worker, and how often it had said that it lives when that was read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LastBeat {
+    /// Which worker.
+    pub worker: WorkerId,
+    /// Its registrations and heartbeats so far.
+    pub n_beats: u64,
+}
+
+/// Whether a worker is dead that was silent for so long.
 #[must_use]
-pub fn is_dead(life: &Life, now: Timestamp, judges_silence: bool) -> bool {
-    let is_silent = now.since(life.seen_at) > life.lease;
-    life.has_left || life.is_gone || (judges_silence && is_silent)
+pub fn is_dead(life: &Life, silence: Duration) -> bool {
+    life.has_left || life.is_gone || silence >= life.lease
 }
 
 /// The losses of every task a dead worker held, given what they were before.
@@ -48,16 +55,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_is_dead_when_it_left_is_gone_or_was_silent_for_longer_than_its_lease() {
-        let seen_at = Timestamp::EPOCH;
+    fn a_worker_is_dead_when_it_left_is_gone_or_was_silent_for_its_lease() {
+        let last_beat = LastBeat { worker: WorkerId::new("w").unwrap(), n_beats: 1 };
         let lease = Duration::from_secs(30);
-        let life = Life { seen_at, lease, has_left: false, is_gone: false };
-        let at = |secs| seen_at.after(Duration::from_secs(secs));
-        assert!(!is_dead(&life, at(30), true));
-        assert!(is_dead(&life, at(31), true));
-        assert!(!is_dead(&life, at(31), false));
-        assert!(is_dead(&Life { has_left: true, ..life }, at(0), false));
-        assert!(is_dead(&Life { is_gone: true, ..life }, at(0), false));
+        let life = Life { last_beat, lease, has_left: false, is_gone: false };
+        assert!(!is_dead(&life, Duration::from_secs(29)));
+        assert!(is_dead(&life, Duration::from_secs(30)));
+        assert!(is_dead(&Life { has_left: true, ..life.clone() }, Duration::ZERO));
+        assert!(is_dead(&Life { is_gone: true, ..life }, Duration::ZERO));
     }
 
     #[test]

@@ -21,5 +21,6 @@ pub mod limits;
 pub mod queue;
 pub mod retry;
 pub mod run;
+pub mod silence;
 pub mod time;
 pub mod workflow;

@@ -82,9 +82,9 @@ async fn a_leader_whose_connection_is_gone_is_followed_at_once() {
     let next = lead(&rivals.other, "other").await.expect("it takes over");
     assert!(next > epoch);
     // The old leader lives: its writes are refused, and it follows.
-    let request = ReapRequest { crash_limit: 3, workers_max: 10, judges_silence: true };
+    let request = ReapRequest { crash_limit: 3, dead: Vec::new() };
     let reaped = loop {
-        match rivals.one.reap(epoch, request).await {
+        match rivals.one.reap(epoch, request.clone()).await {
             Err(StoreError::Unavailable { .. }) => {}
             answer => break answer,
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use stepwell::core::decide::{Notes, RunSeed};
 use stepwell::core::id::{DefinitionId, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::lease::LastBeat;
 use stepwell::core::workflow::{Definition, Draft, DraftStep, NodeKind, Placement, StepPolicy};
 use stepwell::ports::{
     ClaimAnswer, ClaimRequest, Claims, CommitAnswer, CommitItem, Commits, Definitions,
@@ -100,10 +101,14 @@ async fn a_worker_whose_process_is_gone_is_reaped_without_waiting_for_its_lease(
     register(&living, "living").await;
     let lead = living.lead(&worker("living"), TTL).await.expect("it leads");
     let Lead::Leading(epoch) = lead else { panic!("nobody else leads") };
-    let request = ReapRequest { crash_limit: 3, workers_max: 10, judges_silence: false };
-    assert_eq!(living.reap(epoch, request).await.expect("it reaps").n_workers, 0);
+    let known_to_be_gone = async || -> Vec<LastBeat> {
+        let lives = living.lives().await.expect("it looks").into_iter();
+        lives.filter(|life| life.is_gone).map(|life| life.last_beat).collect()
+    };
+    assert_eq!(known_to_be_gone().await, []);
     drop(gone);
     wait_until_free(&locks);
+    let request = ReapRequest { crash_limit: 3, dead: known_to_be_gone().await };
     assert_eq!(living.reap(epoch, request).await.expect("it reaps").n_workers, 1);
     let beat = living.heartbeat(&worker("gone"), &[]).await.expect("it answers");
     assert_eq!(beat, HeartbeatAnswer::Dead);
@@ -126,7 +131,7 @@ async fn a_leader_whose_process_is_gone_is_followed_at_once() {
     wait_until_free(&locks);
     let lead = living.lead(&worker("living"), TTL).await.expect("it leads");
     assert!(matches!(lead, Lead::Leading(next) if next > epoch), "{lead:?}");
-    let request = ReapRequest { crash_limit: 3, workers_max: 10, judges_silence: false };
+    let request = ReapRequest { crash_limit: 3, dead: Vec::new() };
     let late = living.reap(epoch, request).await;
     assert!(matches!(late, Err(StoreError::NotLeader)), "{late:?}");
 }

@@ -175,9 +175,11 @@ pub(crate) fn heartbeat(worker: &WorkerId, claims: &[ClaimRef]) -> Act {
     })
 }
 
-pub(crate) fn reap(epoch: Epoch) -> Act {
-    let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 100, judges_silence: true };
-    act(move |store| async move { Ok(format!("{:?}", store.reap(epoch, request).await?)) })
+pub(crate) fn reap(epoch: Epoch, request: ReapRequest) -> Act {
+    act(move |store| {
+        let request = request.clone();
+        async move { Ok(format!("{:?}", store.reap(epoch, request).await?)) }
+    })
 }
 
 pub(crate) fn fire(epoch: Epoch) -> Act {

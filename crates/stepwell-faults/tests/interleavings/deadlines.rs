@@ -95,7 +95,7 @@ async fn a_deadline_meets_a_cancel_by_force() {
 async fn a_deadline_meets_the_reaping_of_its_run_s_worker() {
     // L4, L12
     let late = LateRun::new().await;
-    let reap = acts::reap(late.epoch);
+    let reap = acts::reap(late.epoch, late.stage.world.reap_request().await);
     late.meet(&reap).await;
 }
 

@@ -121,7 +121,8 @@ async fn a_hand_over_meets_the_death_of_its_worker() {
     stage.world.pass(LEASE * 2);
     let epoch = stage.world.lead().await;
     stage.world.beat(&worker(WORKER), &[]).await;
-    let tried = stage.meet(&scene.parents[1], &acts::reap(epoch)).await;
+    let reap = acts::reap(epoch, stage.world.reap_request().await);
+    let tried = stage.meet(&scene.parents[1], &reap).await;
     assert!(tried.n_waits > 0, "they meet: {tried:?}");
     stage.close().await;
 }

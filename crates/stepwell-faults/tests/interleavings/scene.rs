@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use stepwell::core::id::{Epoch, WorkerId};
-use stepwell::ports::{ClaimRef, Outcome};
+use stepwell::ports::{ClaimRef, Outcome, ReapRequest};
 use stepwell::testing::conformance::World;
 use stepwell::testing::conformance::world::{LEASE, Run, TENANT, WORKER, step_of, worker};
 use stepwell_faults::interleave::Side;
@@ -40,6 +40,7 @@ pub(crate) struct Scene {
     silent: WorkerId,
     lively: WorkerId,
     epoch: Epoch,
+    reaping: ReapRequest,
 }
 
 impl Scene {
@@ -66,7 +67,8 @@ impl Scene {
         world.pass(Duration::from_hours(1).max(LEASE));
         world.beat(&lively, &[]).await;
         world.pass(Duration::from_millis(1));
-        Self { run, claims, silent: worker(WORKER), lively, epoch }
+        let reaping = world.reap_request().await;
+        Self { run, claims, silent: worker(WORKER), lively, epoch, reaping }
     }
 
     /// What one side calls; where both call the same, they do it to different tasks if they can.
@@ -83,7 +85,7 @@ impl Scene {
                 let claims: Vec<ClaimRef> = self.claims.values().copied().collect();
                 acts::heartbeat(&self.silent, &claims)
             }
-            (Call::Reap, _) => acts::reap(self.epoch),
+            (Call::Reap, _) => acts::reap(self.epoch, self.reaping.clone()),
             (Call::Cancel, _) => acts::cancel(self.run.key),
             (Call::FanIn, _) if self.claims.contains_key("q") => acts::complete(by_side("p", "q")),
             (Call::FanIn, _) => acts::complete(self.claims["p"]),

@@ -141,7 +141,8 @@ async fn a_signal_meets_the_reaping_of_its_run_s_worker() {
     stage.world.claim_one().await;
     let epoch = stage.world.lead().await;
     stage.world.pass(LEASE + Duration::from_millis(1));
-    let (signal, reap) = (signal(&stage, &run), acts::reap(epoch));
+    let reap = acts::reap(epoch, stage.world.reap_request().await);
+    let signal = signal(&stage, &run);
     meet(stage, &signal, &reap).await;
 }
 

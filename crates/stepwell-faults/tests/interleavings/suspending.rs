@@ -70,7 +70,7 @@ async fn a_step_that_goes_waiting_meets_a_cancel_by_force() {
 async fn a_step_that_goes_waiting_meets_the_reaping_of_its_worker() {
     // L4, L5
     let suspending = Suspending::new(false).await;
-    let reap = acts::reap(suspending.epoch);
+    let reap = acts::reap(suspending.epoch, suspending.stage.world.reap_request().await);
     suspending.meet(&reap).await;
 }
 

@@ -68,7 +68,8 @@ async fn a_reaping_that_waited_for_a_commit_is_logged_behind_it() {
     let task = stage.world.claim_one().await;
     stage.world.dismiss(&gone).await;
     let epoch = stage.world.lead().await;
-    meet(stage, &acts::reap(epoch), &acts::complete(task.claim)).await;
+    let reap = acts::reap(epoch, stage.world.reap_request().await);
+    meet(stage, &reap, &acts::complete(task.claim)).await;
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use super::stop::Shutdown;
 use super::workflow::{Workflow, WorkflowRef};
 use crate::engine::{
     Committer, Config, Parts, RegisteredWorkflow, Registry, Signaller, Starter, StepBody, StepFn,
-    StoreContact, WorkerSlots,
+    WorkerSlots,
 };
 use crate::error::Error;
 use crate::ports::{Clock, Codec, DynStore, Ids, JsonCodec, Spawner};
@@ -175,7 +175,6 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
             None => EngineRuntime::real(self.config.slots)?,
         };
         let worker = worker_id(self.worker_id, &self.app, ids.as_ref())?;
-        let contact = StoreContact::new(Arc::clone(&clock), self.config.heartbeat_interval * 2);
         let parts = Parts {
             store: self.store,
             clock,
@@ -184,7 +183,6 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
             codec: self.codec,
             config: self.config,
             worker,
-            contact: Arc::new(contact),
             progress_told: Notify::new(),
             closing: CancellationToken::new(),
         };

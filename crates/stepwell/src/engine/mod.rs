@@ -12,7 +12,6 @@ mod received;
 mod registry;
 mod signal;
 mod start;
-mod store_contact;
 mod store_retry;
 mod task_context;
 mod worker_slots;
@@ -36,7 +35,6 @@ pub(crate) use registry::{
 };
 pub(crate) use signal::{Signaller, waiting_runs};
 pub(crate) use start::{Starter, already_started};
-pub(crate) use store_contact::StoreContact;
 pub(crate) use task_context::{TaskArgs, TaskContext, TaskNames};
 pub(crate) use worker_slots::{ClaimedBatch, Slot, WorkerSlots};
 
@@ -49,7 +47,6 @@ pub(crate) struct Parts {
     pub(crate) codec: Arc<dyn Codec>,
     pub(crate) config: Config,
     pub(crate) worker: WorkerId,
-    pub(crate) contact: Arc<StoreContact>,
     /// Tells the heartbeat that a step has told its progress.
     pub(crate) progress_told: Notify,
     /// Fires when the engine closes: every loop ends.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Parts, StoreContact};
+use super::Parts;
 use crate::ports::{Clock, Ids, StoreError};
 
 /// Repeats a call while the store is unavailable. Requests carry their own ids and tokens, so
@@ -14,7 +14,6 @@ use crate::ports::{Clock, Ids, StoreError};
 pub(super) struct StoreRetry {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
-    contact: Arc<StoreContact>,
     /// How often to try again; `None` to go on until the engine closes.
     retries_max: Option<u32>,
     closing: CancellationToken,
@@ -28,7 +27,6 @@ impl StoreRetry {
         Self {
             clock: Arc::clone(&parts.clock),
             ids: Arc::clone(&parts.ids),
-            contact: Arc::clone(&parts.contact),
             retries_max,
             closing: parts.closing.clone(),
         }
@@ -42,14 +40,10 @@ impl StoreRetry {
         let mut n_retries = 0_u32;
         loop {
             let error = match call().await {
-                Ok(answer) => {
-                    self.contact.answered();
-                    return Ok(answer);
-                }
+                Ok(answer) => return Ok(answer),
                 Err(error @ StoreError::Unavailable { .. }) => error,
                 Err(error) => return Err(error),
             };
-            self.contact.broke();
             let is_over = self.retries_max.is_some_and(|max| n_retries >= max);
             if is_over || self.closing.is_cancelled() {
                 return Err(error);

@@ -17,4 +17,11 @@ pub trait Clock: Send + Sync + 'static {
 
     /// Completes after `span`.
     fn sleep(&self, span: Duration) -> BoxFuture<()>;
+
+    /// Completes when the time of day has jumped: it and [`Clock::elapsed`] have moved on by spans
+    /// that differ by a second or more, as after a machine was suspended. Never, for a clock that
+    /// cannot tell.
+    fn jumped(&self) -> BoxFuture<()> {
+        Box::pin(std::future::pending())
+    }
 }

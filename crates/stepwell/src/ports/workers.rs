@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use stepwell_core::id::{Epoch, Queue, ServiceId, WorkerId};
+use stepwell_core::lease::{LastBeat, Life};
 
 use super::{ClaimRef, StoreError};
 
@@ -47,16 +48,13 @@ impl HeartbeatAnswer {
     }
 }
 
-/// How the leader treats silent workers.
-#[derive(Clone, Copy, Debug)]
+/// Workers that the leader found dead.
+#[derive(Clone, Debug)]
 pub struct ReapRequest {
     /// Losses at which a task ends.
     pub crash_limit: u32,
-    /// Most workers to reap in this transaction.
-    pub workers_max: usize,
-    /// Whether silence counts as death. Without it, only workers are reaped that are known to be
-    /// gone: they said so, or the store has seen their process end.
-    pub judges_silence: bool,
+    /// The dead, and the beats after which nothing was heard of them.
+    pub dead: Vec<LastBeat>,
 }
 
 /// What a round of reaping did.
@@ -88,10 +86,14 @@ pub trait Workers {
     /// still holds are reaped as those of a dead worker.
     async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError>;
 
-    /// Finds workers that have been silent for longer than their lease, by the store's time, or
-    /// are known to be gone, and takes their tasks from them: back to the queue, or FAILED at the
-    /// crash limit. A worker is dead before its tasks move, so that it can claim nothing behind
-    /// the reaping; those who registered first come first.
+    /// The workers that were not reaped yet and may have to be, those who registered first at the
+    /// front. Every registration and every heartbeat is a beat of its own.
+    async fn lives(&self) -> Result<Vec<Life>, StoreError>;
+
+    /// Takes the tasks of dead workers from them: back to the queue, or FAILED at the crash limit.
+    /// A worker that has beaten since it was found dead stays as it is. All are dead before the
+    /// first task moves, so that none claims behind the reaping; those who registered first come
+    /// first.
     ///
     /// Only the leader of `epoch` may; another gets [`StoreError::NotLeader`].
     async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError>;

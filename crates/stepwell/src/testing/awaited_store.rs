@@ -15,6 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use stepwell_core::decide::{CancelAnswer, CancelRequest, SignalAnswer};
 use stepwell_core::id::{DefinitionId, Epoch, Node, RunId, RunKey, Tenant, WorkerId};
+use stepwell_core::lease::Life;
 use stepwell_core::run::{RunLog, RunStatus, TaskRow, WaitRow};
 use stepwell_core::workflow::Definition;
 use tokio::runtime::Handle;
@@ -183,6 +184,10 @@ impl Workers for AwaitedStore {
 
     async fn deregister_worker(&self, worker: &WorkerId) -> Answer<()> {
         self.change("deregister_worker", self.store.deregister_worker(worker))
+    }
+
+    async fn lives(&self) -> Answer<Vec<Life>> {
+        self.read("lives", self.store.lives())
     }
 
     async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Answer<Reaped> {

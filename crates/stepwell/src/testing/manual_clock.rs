@@ -13,7 +13,8 @@ use super::waits::inner_waker;
 use crate::ports::{BoxFuture, Clock};
 
 /// Virtual time. Clones share one clock, which begins at 2026-01-01 00:00 UTC and moves only by
-/// [`ManualClock::advance`] and [`ManualClock::advance_to`].
+/// [`ManualClock::advance`] and [`ManualClock::advance_to`]. The time of day alone can be set apart
+/// by [`ManualClock::jump`] and [`ManualClock::jump_back`].
 #[derive(Clone, Default)]
 pub struct ManualClock(Arc<Mutex<Time>>);
 
@@ -23,6 +24,11 @@ const BEGINNING_SECS: u64 = 1_767_225_600;
 #[derive(Default)]
 struct Time {
     elapsed: Duration,
+    /// By how much the time of day was set ahead, in microseconds; less than 0 for back.
+    set_ahead: i64,
+    n_jumps: u64,
+    /// Who waits for the next jump.
+    awaiting_jump: Vec<Waker>,
     /// Whom to wake, and when. The number keeps sleepers of one moment in order.
     sleepers: BTreeMap<(Duration, u64), Waker>,
     last_number: u64,
@@ -44,6 +50,25 @@ impl ManualClock {
     /// Moves time on to a moment; a moment in the past changes nothing.
     pub fn advance_to(&self, moment: Timestamp) {
         self.advance(moment.since(self.now()));
+    }
+
+    /// Sets the time of day ahead, as a machine does that was suspended: nobody's sleep is over.
+    pub fn jump(&self, span: Duration) {
+        self.set_by(i64::try_from(span.as_micros()).unwrap_or(i64::MAX));
+    }
+
+    /// Sets the time of day back.
+    pub fn jump_back(&self, span: Duration) {
+        self.set_by(i64::try_from(span.as_micros()).map_or(i64::MIN, |micros| -micros));
+    }
+
+    fn set_by(&self, micros: i64) {
+        let mut time = self.time();
+        time.set_ahead = time.set_ahead.saturating_add(micros);
+        time.n_jumps += 1;
+        let awaiting = std::mem::take(&mut time.awaiting_jump);
+        drop(time);
+        awaiting.into_iter().for_each(Waker::wake);
     }
 
     /// How long until the first sleeper wakes.
@@ -75,7 +100,9 @@ impl ManualClock {
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp::EPOCH.after(Duration::from_secs(BEGINNING_SECS)).after(self.elapsed())
+        let time = self.time();
+        let even = Timestamp::EPOCH.after(Duration::from_secs(BEGINNING_SECS)).after(time.elapsed);
+        Timestamp::from_micros(even.as_micros().saturating_add(time.set_ahead))
     }
 
     fn elapsed(&self) -> Duration {
@@ -85,6 +112,21 @@ impl Clock for ManualClock {
     fn sleep(&self, span: Duration) -> BoxFuture<()> {
         let due = self.elapsed().saturating_add(span);
         Box::pin(Sleep { clock: self.clone(), due, number: None })
+    }
+
+    fn jumped(&self) -> BoxFuture<()> {
+        let (clock, n_seen) = (self.clone(), self.time().n_jumps);
+        Box::pin(std::future::poll_fn(move |cx| {
+            let mut time = clock.time();
+            if time.n_jumps > n_seen {
+                return Poll::Ready(());
+            }
+            // A task that waits for several things is woken by each of them: once is enough.
+            let waker = inner_waker(cx);
+            time.awaiting_jump.retain(|known| !known.will_wake(&waker));
+            time.awaiting_jump.push(waker);
+            Poll::Pending
+        }))
     }
 }
 

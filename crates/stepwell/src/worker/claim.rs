@@ -56,10 +56,7 @@ impl Worker {
                 }
                 Ok(Found::All) => n_empty = 0,
                 Ok(Found::Nothing) => {}
-                Err(error) => {
-                    self.parts.contact.broke();
-                    tracing::warn!(%error, "claim tasks");
-                }
+                Err(error) => tracing::warn!(%error, "claim tasks"),
             }
             let wait = self.poll_pause(n_empty);
             n_empty += 1;
@@ -99,7 +96,6 @@ impl Worker {
         request: ClaimRequest,
     ) -> Result<Found, StoreError> {
         let answer = self.parts.store.claim(request).await?;
-        self.parts.contact.answered();
         match answer {
             ClaimAnswer::NotRegistered => {
                 let is_back = self.register_again(&self.slots.held.refs()).await;

@@ -15,12 +15,16 @@ impl Worker {
     pub(super) async fn heartbeat_loop(self: Arc<Self>) {
         let mut hints = self.parts.store.hints();
         let mut beat_at = None;
+        let clock = &self.parts.clock;
+        let mut jumped = clock.jumped();
         loop {
             tokio::select! {
                 biased;
                 () = self.parts.closing.cancelled() => return,
                 () = hints.given(Hint::Claims) => {}
-                () = self.parts.clock.sleep(self.parts.config.heartbeat_interval) => {}
+                // The machine may have been suspended, and others heard nothing of it for long.
+                () = &mut jumped => jumped = clock.jumped(),
+                () = clock.sleep(self.parts.config.heartbeat_interval) => {}
                 () = self.progress_due(beat_at) => {}
             }
             hints.look(Hint::Claims);
@@ -57,7 +61,6 @@ impl Worker {
         let held = self.slots.held.refs();
         match self.parts.store.heartbeat(&self.parts.worker, &held).await {
             Ok(HeartbeatAnswer::Alive { lost, unknown }) => {
-                self.parts.contact.answered();
                 self.slots.held.stop_lost(&lost);
                 let calls = &self.slots.calls;
                 let unexecuted = unknown.into_iter().filter(|claim| calls.had_ended(claim));
@@ -68,7 +71,6 @@ impl Worker {
                 self.register_again(&held).await;
             }
             Err(error) => {
-                self.parts.contact.broke();
                 tracing::warn!(%error, "heartbeat");
             }
         }

@@ -17,6 +17,7 @@ mod blocking;
 mod cancel;
 mod chain;
 mod client;
+mod clocks;
 mod codec;
 mod context;
 mod crash;

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use stepwell::core::decide::{CancelRequest, RunSeed};
 use stepwell::core::id::{DefinitionId, Epoch, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::lease::{LastBeat, Life};
 use stepwell::core::workflow::NodeKind;
 use stepwell::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, CommitItem, Committed, DynStore, FiredTimers, HandedOver,
-    InputsOf, Lead, ReapRequest, StartRequest, Started, StoreError, StoredDefinition,
+    ClaimAnswer, ClaimRef, ClaimRequest, Clock, CommitItem, Committed, DynStore, FiredTimers,
+    HandedOver, InputsOf, Lead, ReapRequest, StartRequest, Started, StoreError, StoredDefinition,
     TenantSettings, WorkerRegistration,
 };
-use stepwell::testing::conformance::world::{self, payload};
+use stepwell::testing::ManualClock;
+use stepwell::testing::conformance::world::{self, Beats, payload};
 
 use super::command::{Command, End, NewRun, Pick, Theme};
 use super::outcomes::{kind, outcome};
@@ -31,6 +33,8 @@ pub(crate) struct Player {
     pub(crate) requests: Vec<StartRequest>,
     pub(crate) claims: Vec<Held>,
     epochs: Vec<Epoch>,
+    clock: Arc<ManualClock>,
+    beats: Beats,
     n_claims: u64,
     pub(super) n_letters: u64,
     pub(crate) words: Words,
@@ -59,7 +63,12 @@ pub(crate) fn nth<T>(items: &[T], number: u8) -> Option<&T> {
 }
 
 impl Player {
-    pub(crate) fn new(name: &'static str, store: DynStore, theme: Theme) -> Self {
+    pub(crate) fn new(
+        name: &'static str,
+        store: DynStore,
+        clock: Arc<ManualClock>,
+        theme: Theme,
+    ) -> Self {
         Self {
             name,
             store,
@@ -68,6 +77,8 @@ impl Player {
             requests: Vec::new(),
             claims: Vec::new(),
             epochs: Vec::new(),
+            clock,
+            beats: Beats::default(),
             n_claims: 0,
             n_letters: 0,
             words: Words::new(theme == Theme::Offers),
@@ -94,6 +105,7 @@ impl Player {
                 let claims: Vec<ClaimRef> =
                     self.pick_all(claims).into_iter().map(|of| of.claim).collect();
                 let answer = self.store.heartbeat(&worker(*number), &claims).await;
+                self.lives().await;
                 self.words.beat(answer)
             }
             Command::Cancel { run, reason, force } => {
@@ -186,7 +198,9 @@ impl Player {
             services: flows.collect(),
             lease: Duration::from_secs(lease_secs.into()),
         };
-        self.words.plain(self.store.register_worker(registration).await)
+        let registered = self.store.register_worker(registration).await;
+        self.lives().await;
+        self.words.plain(registered)
     }
 
     async fn claim(&mut self, number: u8, tasks_max: u8, suspect: bool) -> String {
@@ -331,13 +345,24 @@ impl Player {
             }
             Command::Reap { epoch, workers_max } => {
                 let Some(epoch) = self.epoch(*epoch) else { return String::new() };
-                let workers_max = (*workers_max).into();
-                let request =
-                    ReapRequest { crash_limit: CRASH_LIMIT, workers_max, judges_silence: true };
-                self.words.plain(self.store.reap(epoch, request).await)
+                let (lives, mut dead) = self.lives().await;
+                dead.truncate((*workers_max).into());
+                let request = ReapRequest { crash_limit: CRASH_LIMIT, dead };
+                let reaped = self.store.reap(epoch, request).await;
+                // Beats are counted by each store as it likes.
+                let known = lives.into_iter();
+                let lives = known.map(|life| (life.last_beat.worker, life.lease, life.has_left));
+                self.words.plain(reaped.map(|reaped| (lives.collect::<Vec<_>>(), reaped)))
             }
             _ => unreachable!("{command:?} is no matter of time"),
         }
+    }
+
+    /// The workers there are, and those that are dead.
+    async fn lives(&mut self) -> (Vec<Life>, Vec<LastBeat>) {
+        let lives = self.store.lives().await.expect("look at workers");
+        let dead = self.beats.look(self.clock.elapsed(), &lives);
+        (lives, dead)
     }
 
     /// A timer that fires may set another that is due at once, which the same round may reach or

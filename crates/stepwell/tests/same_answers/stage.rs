@@ -57,8 +57,8 @@ impl Stage {
         let postgres = PostgresStore::connect_with(options).await;
         let postgres: DynStore = Arc::new(postgres.expect("the server answers"));
         let stores = [("memory", memory), ("sqlite", sqlite), ("postgres", postgres)];
-        let players =
-            stores.into_iter().map(|(name, store)| Player::new(name, store, theme)).collect();
+        let player = |(name, store)| Player::new(name, store, Arc::clone(&clock), theme);
+        let players = stores.into_iter().map(player).collect();
         Self { clock, players, schema, _folder: folder }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use stepwell::core::decide::{CancelAnswer, CancelRequest, SignalAnswer};
 use stepwell::core::id::{Epoch, RunKey, WorkerId};
+use stepwell::core::lease::Life;
 use stepwell::core::run::WaitRow;
 use stepwell::ports::{
     ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitItem, Commits, Committed, FiredTimers,
@@ -327,10 +328,15 @@ impl Workers for Link {
         self.reach("deregister")?.deregister_worker(worker).await.map(|()| self.changed(()))
     }
 
+    async fn lives(&self) -> Answer<Vec<Life>> {
+        self.reach("lives")?.lives().await
+    }
+
     async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Answer<Reaped> {
+        let crash_limit = request.crash_limit;
         let reaped = self.reach("reap")?.reap(epoch, request).await?;
         if reaped.n_workers > 0 {
-            self.watch.reaped(request.crash_limit);
+            self.watch.reaped(crash_limit);
         }
         Ok(reaped)
     }

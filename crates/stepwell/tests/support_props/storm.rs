@@ -7,6 +7,7 @@ use std::time::Duration;
 use stepwell::core::decide::{CancelRequest, NewSignal, RunSeed};
 use stepwell::core::failure::{Failure, FailureKind, RetryAdvice};
 use stepwell::core::id::{Epoch, Node, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::lease::LastBeat;
 use stepwell::core::run::{Attributes, TaskState};
 use stepwell::core::workflow::NodeKind;
 use stepwell::ports::{
@@ -15,6 +16,7 @@ use stepwell::ports::{
     StartAnswer, StartRequest, Starts, StoredDefinition, Timers, WorkerRegistration, Workers,
 };
 use stepwell::testing::ManualClock;
+use stepwell::testing::conformance::world::Beats;
 
 use super::at_once;
 use super::fleet::LEASE;
@@ -42,6 +44,7 @@ pub(crate) struct Storm<'a> {
     runs: Vec<(RunKey, usize)>,
     seats: Vec<Worker>,
     committed: Vec<CommitItem>,
+    beats: Beats,
     n_hired: usize,
     n_claims: u64,
     n_sent: u64,
@@ -73,6 +76,7 @@ impl<'a> Storm<'a> {
             runs: Vec::new(),
             seats: Vec::new(),
             committed: Vec::new(),
+            beats: Beats::default(),
             n_hired: 0,
             n_claims: 0,
             n_sent: 0,
@@ -95,7 +99,7 @@ impl<'a> Storm<'a> {
         Worker { id, held: Vec::new() }
     }
 
-    fn introduce(&self, seat: usize, worker: &WorkerId) {
+    fn introduce(&mut self, seat: usize, worker: &WorkerId) {
         let n_known = if seat.is_multiple_of(2) { self.flows.len() } else { 1 };
         let registration = WorkerRegistration {
             worker: worker.clone(),
@@ -104,6 +108,7 @@ impl<'a> Storm<'a> {
             lease: LEASE,
         };
         at_once(self.link.register_worker(registration)).expect("register a worker");
+        self.dead();
     }
 
     fn start(&mut self, run: usize, plan: usize, deadline: Option<Duration>) {
@@ -234,7 +239,7 @@ impl<'a> Storm<'a> {
                 }
                 self.seats[seat].held.extend(tasks);
             }
-            ClaimAnswer::NotRegistered => self.introduce(seat, &self.seats[seat].id),
+            ClaimAnswer::NotRegistered => self.introduce(seat, &self.seats[seat].id.clone()),
         }
     }
 
@@ -318,10 +323,17 @@ impl<'a> Storm<'a> {
         }
     }
 
-    fn beat(&self, seat: usize) {
+    fn beat(&mut self, seat: usize) {
         let worker = &self.seats[seat];
         let claims: Vec<_> = worker.held.iter().map(|task| task.claim).collect();
         at_once(self.link.heartbeat(&worker.id, &claims)).expect("heartbeat");
+        self.dead();
+    }
+
+    /// Those of whom nothing was heard for a lease.
+    fn dead(&mut self) -> Vec<LastBeat> {
+        let lives = at_once(self.link.lives()).expect("look at workers");
+        self.beats.look(self.clock.elapsed(), &lives)
     }
 
     fn lead(&self) -> Epoch {
@@ -336,10 +348,10 @@ impl<'a> Storm<'a> {
         at_once(self.link.fire_timers(self.lead(), timers_max)).expect("fire timers");
     }
 
-    fn reap(&self) {
-        let request =
-            ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10, judges_silence: true };
-        at_once(self.link.reap(self.lead(), request)).expect("reap");
+    fn reap(&mut self) {
+        let request = ReapRequest { crash_limit: CRASH_LIMIT, dead: self.dead() };
+        let epoch = self.lead();
+        at_once(self.link.reap(epoch, request)).expect("reap");
     }
 }
 

@@ -77,6 +77,7 @@ pub(super) const TABLES: &[Table] = &[
         bad: &[
             ("an id twice", &[("id", "'w'")]),
             ("no lease", &[("lease_micros", "0")]),
+            ("no beat", &[("n_beats", "0")]),
             ("no state", &[("state", "16")]),
             ("a state below zero", &[("state", "-1")]),
             ("a turn below zero", &[("next_turn", "-1")]),

@@ -38,6 +38,8 @@ pub(super) struct Tables {
     pub(super) leader: Option<LeaderEntry>,
     pub(super) last_epoch: u64,
     pub(super) n_claims: u64,
+    /// Registrations and heartbeats of all workers so far.
+    pub(super) n_beats: u64,
     /// Payloads of signals that are being sent, by run and key.
     pub(super) payloads_of_signals: HashMap<(RunKey, String), Payload>,
     pub(super) earned_hints: HintSet,
@@ -78,7 +80,8 @@ pub(super) struct WorkerEntry {
     /// Which of its queues comes first.
     pub(super) next_turn: usize,
     pub(super) lease: Duration,
-    pub(super) seen_at: Timestamp,
+    /// Its last registration or heartbeat, counted among those of all workers.
+    pub(super) n_beats: u64,
     pub(super) claims: BTreeSet<ClaimRef>,
     /// Deregistered: it gets nothing more, and what it still holds is reaped.
     pub(super) is_gone: bool,

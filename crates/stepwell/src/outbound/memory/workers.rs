@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use stepwell_core::decide::{Happening, TaskHappening};
 use stepwell_core::id::{Epoch, WorkerId};
-use stepwell_core::lease::{Life, is_dead, losses_after};
+use stepwell_core::lease::{LastBeat, Life, losses_after};
 
 use super::MemoryStore;
 use super::queues::ServiceKey;
@@ -17,18 +17,19 @@ impl Workers for MemoryStore {
     async fn register_worker(&self, registration: WorkerRegistration) -> Result<(), StoreError> {
         self.transact(|tables| {
             let WorkerRegistration { worker, queues, services, lease } = registration;
-            let claims =
-                tables.workers.remove(&worker).map(|entry| entry.claims).unwrap_or_default();
+            let before = tables.workers.remove(&worker);
+            let claims = before.map(|entry| entry.claims).unwrap_or_default();
+            tables.n_beats += 1;
             let next = tables.worker_numbers.len();
             let number = *tables.worker_numbers.entry(worker.clone()).or_insert(next);
-            let (seen_at, is_gone, next_turn) = (tables.now, false, 0);
+            let (n_beats, is_gone, next_turn) = (tables.n_beats, false, 0);
             let entry = WorkerEntry {
                 number,
                 queues,
                 services,
                 next_turn,
                 lease,
-                seen_at,
+                n_beats,
                 claims,
                 is_gone,
             };
@@ -59,33 +60,37 @@ impl Workers for MemoryStore {
         })
     }
 
+    async fn lives(&self) -> Result<Vec<Life>, StoreError> {
+        let tables = self.lock();
+        let mut workers: Vec<(&WorkerId, &WorkerEntry)> = tables.workers.iter().collect();
+        workers.sort_unstable_by_key(|(_, entry)| entry.number);
+        Ok(workers.into_iter().map(|(worker, entry)| entry.life(worker)).collect())
+    }
+
     async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError> {
         self.transact(|tables| {
             tables.check_epoch(epoch)?;
-            reap(tables, request)
+            reap(tables, &request)
         })
     }
 }
 
 fn heartbeat(tables: &mut Tables, worker: &WorkerId, claims: &[ClaimRef]) -> HeartbeatAnswer {
-    let now = tables.now;
     let Some(entry) = tables.workers.get_mut(worker).filter(|entry| !entry.is_gone) else {
         return HeartbeatAnswer::Dead;
     };
-    entry.seen_at = now;
+    tables.n_beats += 1;
+    entry.n_beats = tables.n_beats;
     HeartbeatAnswer::compare(&entry.claims, claims)
 }
 
-fn reap(tables: &mut Tables, request: ReapRequest) -> Result<Reaped, StoreError> {
-    let now = tables.now;
-    let dead = tables
-        .workers
-        .iter()
-        .filter(|(_, entry)| is_dead(&entry.life(), now, request.judges_silence));
-    let mut dead: Vec<(usize, WorkerId)> =
-        dead.map(|(worker, entry)| (entry.number, worker.clone())).collect();
-    dead.sort_unstable();
-    dead.truncate(request.workers_max);
+fn reap(tables: &mut Tables, request: &ReapRequest) -> Result<Reaped, StoreError> {
+    let is_silent = |beat: &&LastBeat| {
+        tables.workers.get(&beat.worker).is_some_and(|entry| entry.n_beats == beat.n_beats)
+    };
+    let dead = request.dead.iter().filter(is_silent);
+    let dead: BTreeSet<(usize, &WorkerId)> =
+        dead.map(|beat| (tables.workers[&beat.worker].number, &beat.worker)).collect();
     // All are dead before the first task moves: nothing comes back to what only they served.
     let dead = dead.iter().filter_map(|(_, worker)| tables.workers.remove(worker));
     let dead: Vec<WorkerEntry> = dead.collect();
@@ -124,9 +129,10 @@ fn lose(
 }
 
 impl WorkerEntry {
-    fn life(&self) -> Life {
-        let Self { seen_at, lease, is_gone: has_left, .. } = *self;
-        Life { seen_at, lease, has_left, is_gone: false }
+    fn life(&self, worker: &WorkerId) -> Life {
+        let Self { n_beats, lease, is_gone: has_left, .. } = *self;
+        let last_beat = LastBeat { worker: worker.clone(), n_beats };
+        Life { last_beat, lease, has_left, is_gone: false }
     }
 }
 

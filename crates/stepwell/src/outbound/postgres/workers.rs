@@ -2,14 +2,12 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use stepwell_core::id::{Epoch, Queue, WorkerId};
-use stepwell_core::time::Timestamp;
+use stepwell_core::lease::Life;
 
-use super::lead::reap::{
-    DELETE_PROGRESS, DELETE_SERVE, END_WORKERS, READ_CLAIMS, dead_among, reap,
-};
+use super::lead::reap::{DELETE_PROGRESS, DELETE_SERVE, END_WORKERS, READ_CLAIMS, reap};
 use super::lookup::plans::DEFINITION_REVISIONS;
 use super::queue::service::lock_serving_exclusive;
-use super::rows::{definition, int, int32, read_all, worker};
+use super::rows::{definition, int32, read_all, worker};
 use super::session::{Done, Params, PgResult, Session};
 use super::sql::{self, Sql};
 use super::{PostgresStore, Role};
@@ -49,8 +47,13 @@ impl Workers for PostgresStore {
         self.with_retries(|| self.deregister_once(worker)).await
     }
 
+    async fn lives(&self) -> Result<Vec<Life>, StoreError> {
+        let rows = self.query_once(Role::Leader, READ_LIVES, &[]).await?;
+        read_all(&rows, worker::read_life)
+    }
+
     async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError> {
-        self.with_retries(|| self.reap_once(epoch, request)).await
+        self.with_retries(|| self.reap_once(epoch, &request)).await
     }
 }
 
@@ -95,19 +98,10 @@ impl PostgresStore {
         Ok(Done { answer: (), hints, learned })
     }
 
-    async fn reap_once(&self, epoch: Epoch, request: ReapRequest) -> PgResult<Done<Reaped>> {
-        let rows = self.query_once(Role::Leader, READ_LIVES, &[&int(epoch.0)]).await?;
-        let looked_at = read_all(&rows, worker::read_looked_at)?;
-        let now = looked_at.first().map_or(0, |(now, _)| *now);
-        let now = Timestamp::from_micros(self.shared.pool.injected_now().unwrap_or(now));
-        let suspected =
-            dead_among(looked_at.into_iter().filter_map(|(_, life)| life), now, request);
-        if suspected.is_empty() {
-            return Ok(Done::quiet(Reaped::default()));
-        }
+    async fn reap_once(&self, epoch: Epoch, request: &ReapRequest) -> PgResult<Done<Reaped>> {
         let session = self.begin(Role::Leader).await?;
         let runs = self.shared.runs(&session);
-        let (answer, hints) = reap(&runs, epoch, &suspected, request).await?;
+        let (answer, hints) = reap(&runs, epoch, request).await?;
         let learned = runs.queues.learned();
         self.commit_session(session).await?;
         Ok(Done { answer, hints, learned })

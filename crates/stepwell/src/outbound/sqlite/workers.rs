@@ -2,9 +2,12 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use stepwell_core::id::{Epoch, WorkerId};
+use stepwell_core::lease::Life;
 
+use super::file::ProcessLocks;
 use super::lead::{reap, term};
 use super::queue::{claim, service};
+use super::rows::worker::StoredLife;
 use super::writer::Transaction;
 use super::{SqliteStore, rows};
 use crate::ports::{
@@ -31,13 +34,26 @@ impl Workers for SqliteStore {
         self.write(move |transaction| deregister(transaction, &worker)).await
     }
 
-    async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError> {
-        self.write(move |transaction| {
-            term::check_epoch(transaction, epoch)?;
-            reap::reap(transaction, request)
+    async fn lives(&self) -> Result<Vec<Life>, StoreError> {
+        self.read(|transaction| {
+            let lives = rows::worker::lives(transaction.file)?.into_iter();
+            Ok(lives.map(|stored| life(stored, transaction.locks)).collect())
         })
         .await
     }
+
+    async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError> {
+        self.write(move |transaction| {
+            term::check_epoch(transaction, epoch)?;
+            reap::reap(transaction, &request)
+        })
+        .await
+    }
+}
+
+fn life(stored: StoredLife, locks: &ProcessLocks) -> Life {
+    let StoredLife { last_beat, lease, has_left, process_lock } = stored;
+    Life { last_beat, lease, has_left, is_gone: locks.is_free(&process_lock) }
 }
 
 fn register(

@@ -9,10 +9,10 @@ use stepwell_core::workflow::NodeKind;
 
 use super::check_invariants;
 use super::world::{
-    CRASH_LIMIT, Chance, Flow, LEASE, Run, Sending, Sketch, TENANT, WORKER, World, completed,
-    failed, failed_for_good, run_of, waiting, worker,
+    Chance, Flow, LEASE, Run, Sending, Sketch, TENANT, WORKER, World, completed, failed,
+    failed_for_good, run_of, waiting, worker,
 };
-use crate::ports::{BoxFuture, ClaimAnswer, ClaimedTask, Clock, CommitItem, Outcome, ReapRequest};
+use crate::ports::{BoxFuture, ClaimAnswer, ClaimedTask, Clock, CommitItem, Outcome};
 
 /// Workflows that random work is done on.
 const RANDOM_FLOWS: &[&str] = &[
@@ -280,9 +280,8 @@ async fn play(world: &World, chance: &mut Chance, held: &mut Vec<ClaimedTask>, r
     }
     let (store, gone) = (world.store().clone(), runs[chance.below(runs.len())].key);
     let cancel = cancel_at_random(chance);
+    let request = world.reap_request().await;
     hands.push(Box::pin(async move {
-        let request =
-            ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10, judges_silence: true };
         store.reap(epoch, request).await.expect("reap");
         store.fire_timers(epoch, 10).await.expect("fire timers");
         store.cancel(gone, cancel).await.expect("cancel");

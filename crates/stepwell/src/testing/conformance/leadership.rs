@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use stepwell_core::id::Epoch;
 
-use super::world::{CRASH_LIMIT, LEASE, World, worker};
-use crate::ports::{Lead, ReapRequest, StoreError};
+use super::world::{LEASE, World, worker};
+use crate::ports::{Lead, StoreError};
 
 const TTL: Duration = Duration::from_secs(15);
 const TICK: Duration = Duration::from_millis(1);
@@ -92,7 +92,8 @@ pub(super) async fn workers_are_not_reaped_by_an_old_leader(world: &World) {
     world.claim_one().await;
     let stale = stale_epoch(world).await;
     world.pass(LEASE * 2);
-    let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10, judges_silence: true };
+    let request = world.reap_request().await;
+    assert_eq!(request.dead.len(), 1);
     let reaped = world.unchanged_by(world.store().reap(stale, request)).await;
     assert!(matches!(reaped, Err(StoreError::NotLeader)), "{reaped:?}");
 }

@@ -10,7 +10,7 @@ use stepwell_core::run::RunStatus;
 use super::world::{
     CRASH_LIMIT, LEASE, Run, Sketch, TENANT, WORKER, World, completed, step_of, worker,
 };
-use crate::ports::{ClaimAnswer, ClaimRef, CommitAnswer, HeartbeatAnswer, ReapRequest};
+use crate::ports::{ClaimAnswer, ClaimRef, CommitAnswer, HeartbeatAnswer};
 
 const TICK: Duration = Duration::from_micros(1);
 
@@ -28,7 +28,7 @@ pub(super) async fn a_worker_is_reaped_only_after_a_full_lease(world: &World) {
     let flow = world.define("a").await;
     let run = world.start(&flow).await;
     world.claim_one().await;
-    world.pass(LEASE);
+    world.pass(LEASE.saturating_sub(TICK));
     let reaped = world.unchanged_by(world.reap()).await;
     assert_eq!((reaped.n_workers, reaped.n_tasks), (0, 0));
     world.pass(TICK);
@@ -45,6 +45,50 @@ pub(super) async fn a_heartbeat_renews_the_lease(world: &World) {
         world.pass(LEASE.saturating_sub(TICK));
         assert_eq!(world.beat(&worker(WORKER), &[task.claim]).await, []);
         assert_eq!(world.reap().await.n_workers, 0);
+    }
+    world.complete(&task).await;
+}
+
+pub(super) async fn every_registration_and_every_heartbeat_is_a_beat(world: &World) {
+    let flow = world.define("a").await;
+    let (queues, flows) = (vec![Queue::default_queue()], vec![flow.0.service()]);
+    let second = world.register("second", queues, flows, LEASE * 2).await;
+    let lives = async || world.store().lives().await.expect("look at workers");
+    let before = lives().await;
+    assert_eq!(before.iter().map(|life| life.lease).collect::<Vec<_>>(), [LEASE, LEASE * 2]);
+    let names: Vec<&str> = before.iter().map(|life| life.last_beat.worker.as_str()).collect();
+    assert_eq!(names, [WORKER, second.as_str()], "those who registered first come first");
+    // Time stands still: only the count tells.
+    world.beat(&second, &[]).await;
+    let beaten = lives().await;
+    assert_eq!(beaten[0], before[0]);
+    assert!(beaten[1].last_beat.n_beats > before[1].last_beat.n_beats);
+    world.hire(second.as_str()).await;
+    assert!(lives().await[1].last_beat.n_beats > beaten[1].last_beat.n_beats);
+    world.start(&flow).await;
+    world.claim(&second, 1).await;
+    world.dismiss(&second).await;
+    let left = lives().await;
+    assert_eq!(left.iter().map(|life| life.has_left).collect::<Vec<_>>(), [false, true]);
+}
+
+pub(super) async fn a_worker_that_has_beaten_since_it_was_found_dead_is_not_reaped(world: &World) {
+    // FA1: the leader decides by what it read earlier.
+    let flow = world.define("a").await;
+    world.start(&flow).await;
+    let task = world.claim_one().await;
+    let epoch = world.lead().await;
+    for is_heartbeat in [true, false] {
+        world.pass(LEASE);
+        let request = world.reap_request().await;
+        assert_eq!(request.dead.len(), 1);
+        if is_heartbeat {
+            world.beat(&worker(WORKER), &[task.claim]).await;
+        } else {
+            world.hire(WORKER).await;
+        }
+        let reaped = world.unchanged_by(world.store().reap(epoch, request)).await;
+        assert_eq!(reaped.expect("reap").n_workers, 0);
     }
     world.complete(&task).await;
 }
@@ -167,8 +211,8 @@ pub(super) async fn two_reapings_at_the_same_moment_charge_a_loss_once(world: &W
     world.claim_one().await;
     world.pass(LEASE + TICK);
     let epoch = world.lead().await;
-    let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10, judges_silence: true };
-    let reapings = (0..4).map(|_| world.store().reap(epoch, request));
+    let request = world.reap_request().await;
+    let reapings = (0..4).map(|_| world.store().reap(epoch, request.clone()));
     let reaped = join_all(reapings).await.into_iter().map(|reaped| reaped.expect("reap").n_tasks);
     assert_eq!(reaped.sum::<usize>(), 1);
     world.check().await;

@@ -8,10 +8,8 @@ use stepwell_core::decide::{CancelAnswer, CancelRequest, SignalAnswer};
 use stepwell_core::run::{Resumed, RunStatus, TaskState};
 
 use super::check_invariants;
-use super::world::{
-    CRASH_LIMIT, LEASE, Run, Sending, TENANT, WORKER, World, completed, waiting, worker,
-};
-use crate::ports::{CommitAnswer, CommitItem, ReapRequest, SignalRequest};
+use super::world::{LEASE, Run, Sending, TENANT, WORKER, World, completed, waiting, worker};
+use crate::ports::{CommitAnswer, CommitItem, SignalRequest};
 
 const ROUNDS: usize = 10;
 
@@ -200,8 +198,7 @@ pub(super) async fn a_signal_at_the_same_moment_as_a_reaping_is_given_once(world
         world.beat(&worker(WORKER), &[]).await;
         world.pass(Duration::from_millis(1));
         let epoch = world.lead().await;
-        let request =
-            ReapRequest { crash_limit: CRASH_LIMIT, workers_max: 10, judges_silence: true };
+        let request = world.reap_request().await;
         let (answer, reaped) =
             join(send_one(world, world.to(&run, "paid")), world.store().reap(epoch, request)).await;
         world.check().await;

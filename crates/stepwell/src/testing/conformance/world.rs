@@ -4,6 +4,7 @@
 //! far more than what it names. Verbs expect success; a case that wants to see a refusal calls
 //! [`World::store`] itself.
 
+mod beats;
 mod chance;
 mod duty;
 mod functions;
@@ -23,6 +24,7 @@ use super::invariants::{check_invariants, regressions};
 use crate::ports::{DynStore, StoreDump, StoredDefinition};
 use crate::testing::ManualClock;
 
+pub use beats::Beats;
 pub use chance::Chance;
 pub use functions::words;
 pub use setup::{payload, run_of};
@@ -66,6 +68,7 @@ struct Desk {
     served: Vec<ServiceId>,
     queues: BTreeSet<Queue>,
     workers: BTreeSet<WorkerId>,
+    beats: Beats,
     last_dump: Option<StoreDump>,
     n_rows: usize,
     n_acts: usize,

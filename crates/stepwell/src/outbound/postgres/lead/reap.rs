@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use stepwell_core::decide::{Happening, TaskHappening};
 use stepwell_core::id::Epoch;
-use stepwell_core::lease::{Life, is_dead, losses_after};
-use stepwell_core::time::Timestamp;
+use stepwell_core::lease::{LastBeat, losses_after};
 
 use super::super::queue::service::lock_serving_exclusive;
-use super::super::rows::read_all;
 use super::super::rows::worker::{self, HeldClaim};
+use super::super::rows::{int, read_all};
 use super::super::run::{Happened, Happenings, RunSet};
-use super::super::session::PgResult;
+use super::super::session::{PgResult, Session};
 use super::super::sql::{self, Sql};
 use super::term::check_epoch;
 use crate::ports::{Hint, HintSet, ReapRequest, Reaped};
@@ -20,21 +19,18 @@ pub(crate) const READ_CLAIMS: Sql = sql::WORKER.named("read_claims");
 pub(crate) const END_WORKERS: Sql = sql::WORKER.named("end_workers");
 pub(crate) const DELETE_SERVE: Sql = sql::WORKER.named("delete_serve");
 pub(crate) const DELETE_PROGRESS: Sql = sql::PROGRESS.named("delete_progress");
-const LOCK_LIVES: Sql = sql::WORKER.named("lock_lives");
+const LOCK_SILENT: Sql = sql::WORKER.named("lock_silent");
 
-/// Marks these workers dead, if they still are, and takes their tasks from them.
+/// Marks workers dead that have not beaten since, and takes their tasks from them.
 pub(crate) async fn reap(
     runs: &RunSet<'_>,
     epoch: Epoch,
-    suspected: &[i64],
-    request: ReapRequest,
+    request: &ReapRequest,
 ) -> PgResult<(Reaped, HintSet)> {
     let session = runs.session;
     check_epoch(session, epoch).await?;
     lock_serving_exclusive(session).await?;
-    let lives = session.all(LOCK_LIVES, &[&suspected]).await?;
-    let lives = read_all(&lives, worker::read_life)?;
-    let dead = dead_among(lives, session.now(), request);
+    let dead = lock_silent(session, &request.dead).await?;
     let mut reaped = Reaped { n_workers: dead.len(), n_tasks: 0 };
     if dead.is_empty() {
         return Ok((reaped, HintSet::default()));
@@ -49,15 +45,12 @@ pub(crate) async fn reap(
     Ok((reaped, hints))
 }
 
-/// Those workers that are dead, as many as are reaped at once.
-pub(crate) fn dead_among(
-    lives: impl IntoIterator<Item = (i64, Life)>,
-    now: Timestamp,
-    request: ReapRequest,
-) -> Vec<i64> {
-    let is_dead = |(_, life): &(i64, Life)| is_dead(life, now, request.judges_silence);
-    let dead = lives.into_iter().filter(is_dead).map(|(no, _)| no);
-    dead.take(request.workers_max).collect()
+/// The numbers of workers of which nothing was heard since those beats.
+async fn lock_silent(session: &Session, beats: &[LastBeat]) -> PgResult<Vec<i64>> {
+    let ids: Vec<&str> = beats.iter().map(|beat| beat.worker.as_str()).collect();
+    let n_beats: Vec<i64> = beats.iter().map(|beat| int(beat.n_beats)).collect();
+    let rows = session.all(LOCK_SILENT, &[&ids, &n_beats]).await?;
+    Ok(read_all(&rows, worker::read_no)?)
 }
 
 /// Takes all tasks of dead workers from them, charged together by worker. Says how many.

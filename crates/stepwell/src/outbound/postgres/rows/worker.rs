@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use stepwell_core::id::{ServiceId, Token, WorkerId};
-use stepwell_core::lease::Life;
-use stepwell_core::time::Timestamp;
+use stepwell_core::lease::{LastBeat, Life};
 use tokio_postgres::Row;
 
 use super::cells::{Cells, only, selected};
 use super::{Read, int32};
-use crate::ports::{ClaimRef, StoreError};
+use crate::ports::ClaimRef;
 
 /// Whether a worker lives.
 #[derive(Clone, Copy)]
@@ -120,44 +119,24 @@ pub(crate) fn read_served(row: &Row) -> Read<(String, u32)> {
 }
 
 /// What is read of a worker to know whether it is dead.
-pub(super) const LIFE: &str = "worker.no, worker.seen_at, worker.lease_micros, \
+pub(super) const LIFE: &str = "worker.id, worker.n_beats, worker.lease_micros, \
     worker.state = {worker.LEAVING}";
 
 selected! {
     /// The columns of [`LIFE`].
-    LifeCol { No, SeenAt, LeaseMicros, HasLeft, }
+    LifeCol { Id, NBeats, LeaseMicros, HasLeft, }
 }
 
-selected! {
-    /// What stands before [`LIFE`] when a leader looks.
-    Look { IsLeader, Now, }
-}
-
-/// The life of a worker, with its number.
-pub(crate) fn read_life(row: &Row) -> Read<(i64, Life)> {
-    life(Cells::of(row))
-}
-
-/// The database's time and the life of a worker, unless another leads; `None` if there is no
-/// worker.
-pub(crate) fn read_looked_at(row: &Row) -> Read<(i64, Option<(i64, Life)>)> {
+/// The life of a worker.
+pub(crate) fn read_life(row: &Row) -> Read<Life> {
     let cells = Cells::of(row);
-    if !cells.get::<bool>(Look::IsLeader)? {
-        return Err(StoreError::NotLeader);
-    }
-    let worker = cells.behind::<Look>();
-    let is_there = worker.get::<Option<i64>>(LifeCol::No)?.is_some();
-    Ok((cells.get(Look::Now)?, is_there.then(|| life(worker)).transpose()?))
-}
-
-fn life(cells: Cells<'_>) -> Read<(i64, Life)> {
-    let life = Life {
-        seen_at: Timestamp::from_micros(cells.get(LifeCol::SeenAt)?),
+    let worker = cells.name(LifeCol::Id)?;
+    Ok(Life {
+        last_beat: LastBeat { worker, n_beats: cells.unsigned(LifeCol::NBeats)? },
         lease: Duration::from_micros(cells.unsigned(LifeCol::LeaseMicros)?),
         has_left: cells.get(LifeCol::HasLeft)?,
         is_gone: false,
-    };
-    Ok((cells.get(LifeCol::No)?, life))
+    })
 }
 
 selected! { Held { Worker, Run, Node, Token, Losses, } }

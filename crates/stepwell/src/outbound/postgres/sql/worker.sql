@@ -11,7 +11,7 @@ select pg_advisory_xact_lock(hashtextextended('stepwell service ' || $1, 0))
 insert into stepwell.worker (id, queues, lease_micros, seen_at, state)
 values ($1, $2, $3, $4, {worker.ALIVE})
 on conflict (id) do update set queues = excluded.queues, lease_micros = excluded.lease_micros,
-    seen_at = excluded.seen_at, state = excluded.state, next_turn = 0
+    seen_at = excluded.seen_at, n_beats = worker.n_beats + 1, state = excluded.state, next_turn = 0
 returning no
 
 -- name: insert_serve
@@ -26,7 +26,9 @@ delete from stepwell.serve where worker = any($1)
 select distinct queue, service from stepwell.serve
 
 -- name: renew_lease
-update stepwell.worker set seen_at = $2 where id = $1 and state = {worker.ALIVE} returning no
+update stepwell.worker set seen_at = $2, n_beats = n_beats + 1
+where id = $1 and state = {worker.ALIVE}
+returning no
 
 -- name: lock_worker
 -- For update waits for the worker's claim under way, so that none slips in behind.
@@ -43,18 +45,17 @@ set state = case state when {worker.LEAVING} then {worker.GONE} else {worker.DEA
 where no = any($1)
 
 -- name: read_lives
--- Whether this epoch is the current one, the time, and the lives of workers not found dead yet. A
--- hint: both are checked again under locks. Index: worker_alive.
-select exists (select 1 from stepwell.leader where one and epoch = $1), {now}, {life}
-from (select) as once left join stepwell.worker on worker.state < {worker.DEAD}
-order by worker.no
+-- Workers that were not found dead. Index: worker_alive.
+select {life} from stepwell.worker where worker.state < {worker.DEAD} order by worker.no
 
--- name: lock_lives
--- For update waits for their claims under way, so that none slips in behind.
-select {life} from stepwell.worker
-where worker.no = any($1) and worker.state < {worker.DEAD}
+-- name: lock_silent
+-- Workers of which nothing was heard since those beats. For update waits for their heartbeats and
+-- claims under way, so that none slips in behind.
+select worker.no from stepwell.worker
+join unnest($1::text[], $2::bigint[]) as silent (id, n_beats) on silent.id = worker.id
+where worker.n_beats = silent.n_beats and worker.state < {worker.DEAD}
 order by worker.no
-for update
+for update of worker
 
 -- name: find_worker
 -- The count for the next claim's token and the database's time come along. Key share keeps a

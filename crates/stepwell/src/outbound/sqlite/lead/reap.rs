@@ -1,22 +1,26 @@
 //! Taking the tasks of dead workers from them.
 
+use std::collections::BTreeSet;
+
 use stepwell_core::decide::{Happening, TaskHappening};
-use stepwell_core::lease::{Life, is_dead, losses_after};
+use stepwell_core::lease::losses_after;
 
 use crate::outbound::sqlite::queue::{claim, service};
 use crate::outbound::sqlite::rows;
-use crate::outbound::sqlite::rows::worker::StoredLife;
 use crate::outbound::sqlite::run::happen::happen;
 use crate::outbound::sqlite::writer::Transaction;
 use crate::ports::{Hint, ReapRequest, Reaped, StoreError};
 
-/// Finds workers that are dead, and loses what they held.
+/// Marks workers dead that have not beaten since, and loses what they held.
 pub(crate) fn reap(
     transaction: &mut Transaction<'_, '_>,
-    request: ReapRequest,
+    request: &ReapRequest,
 ) -> Result<Reaped, StoreError> {
     let mut reaped = Reaped::default();
-    let dead = dead_workers(transaction, request)?;
+    let mut dead = BTreeSet::new();
+    for beat in &request.dead {
+        dead.extend(rows::worker::find_silent(transaction.file, beat)?);
+    }
     // All are dead before the first task moves: nothing comes back to what only they served.
     for worker_no in &dead {
         rows::worker::end(transaction.file, *worker_no)?;
@@ -32,21 +36,6 @@ pub(crate) fn reap(
         transaction.earned.add(Hint::Ready);
     }
     Ok(reaped)
-}
-
-fn dead_workers(
-    transaction: &Transaction<'_, '_>,
-    request: ReapRequest,
-) -> Result<Vec<i64>, StoreError> {
-    let is_dead = |stored: &StoredLife| {
-        let StoredLife { seen_at, lease, has_left, .. } = *stored;
-        let is_gone = transaction.locks.is_free(&stored.process_lock);
-        let life = Life { seen_at, lease, has_left, is_gone };
-        is_dead(&life, transaction.now, request.judges_silence)
-    };
-    let lives = rows::worker::lives(transaction.file)?;
-    let dead = lives.into_iter().filter(is_dead).map(|life| life.worker_no);
-    Ok(dead.take(request.workers_max).collect())
 }
 
 /// Takes all tasks of one dead worker from it, charged together. Says how many there were.

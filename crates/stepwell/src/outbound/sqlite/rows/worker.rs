@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use rusqlite::{Row, params};
 use stepwell_core::id::{Queue, ServiceId, WorkerId};
+use stepwell_core::lease::LastBeat;
 use stepwell_core::time::Timestamp;
 
-use super::cells::{Cells, ONLY, Rows, selected};
+use super::cells::{Cells, ONLY, Rows, int, selected};
 use crate::outbound::sql::named;
 use crate::outbound::sqlite::file::File;
 
@@ -15,6 +16,7 @@ const BEAT: &str = named(SQL, "beat");
 const DELETE_QUEUES: &str = named(SQL, "delete_queues");
 const DELETE_SERVICES: &str = named(SQL, "delete_services");
 const END_WORKER: &str = named(SQL, "end_worker");
+const FIND_SILENT: &str = named(SQL, "find_silent");
 const FIND_WORKER: &str = named(SQL, "find_worker");
 const INSERT_QUEUE: &str = named(SQL, "insert_queue");
 const INSERT_SERVICE: &str = named(SQL, "insert_service");
@@ -99,8 +101,7 @@ pub(crate) fn all(file: File<'_, '_>) -> Rows<Vec<(i64, WorkerId)>> {
 
 /// A worker that was not found dead.
 pub(crate) struct StoredLife {
-    pub(crate) worker_no: i64,
-    pub(crate) seen_at: Timestamp,
+    pub(crate) last_beat: LastBeat,
     pub(crate) lease: Duration,
     /// It went by itself.
     pub(crate) has_left: bool,
@@ -108,19 +109,24 @@ pub(crate) struct StoredLife {
     pub(crate) process_lock: String,
 }
 
-selected! { Life { No, HasLeft, SeenAt, LeaseMicros, ProcessLock, } }
+selected! { Life { Id, NBeats, LeaseMicros, HasLeft, ProcessLock, } }
 
 pub(crate) fn lives(file: File<'_, '_>) -> Rows<Vec<StoredLife>> {
     file.all(READ_LIVES, [], |row| {
         let row = Cells::of(row);
+        let worker = row.name(Life::Id)?;
         Ok(StoredLife {
-            worker_no: row.get(Life::No)?,
-            has_left: row.get(Life::HasLeft)?,
-            seen_at: row.time(Life::SeenAt)?,
+            last_beat: LastBeat { worker, n_beats: row.unsigned(Life::NBeats)? },
             lease: Duration::from_micros(row.unsigned(Life::LeaseMicros)?),
+            has_left: row.get(Life::HasLeft)?,
             process_lock: row.get(Life::ProcessLock)?,
         })
     })
+}
+
+/// The number of a worker of which nothing was heard since that beat.
+pub(crate) fn find_silent(file: File<'_, '_>, beat: &LastBeat) -> Rows<Option<i64>> {
+    file.first(FIND_SILENT, params![beat.worker.as_str(), int(beat.n_beats)], number)
 }
 
 /// Writes a queue of a worker.

@@ -4,11 +4,14 @@
 insert into worker (id, lease_micros, seen_at, state, process_lock)
 values (?1, ?2, ?3, {worker.ALIVE}, ?4)
 on conflict (id) do update set lease_micros = excluded.lease_micros, seen_at = excluded.seen_at,
-    state = {worker.ALIVE}, next_turn = 0, process_lock = excluded.process_lock
+    n_beats = n_beats + 1, state = {worker.ALIVE}, next_turn = 0,
+    process_lock = excluded.process_lock
 returning no
 
 -- name: beat
-update worker set seen_at = ?2 where id = ?1 and state = {worker.ALIVE} returning no
+update worker set seen_at = ?2, n_beats = n_beats + 1
+where id = ?1 and state = {worker.ALIVE}
+returning no
 
 -- name: mark_worker_leaving
 update worker set state = {worker.LEAVING} where id = ?1 and state = {worker.ALIVE} returning no
@@ -29,9 +32,13 @@ select no from worker where id = ?1
 select no, id from worker where state < {worker.DEAD}
 
 -- name: read_lives
-select no, state = {worker.LEAVING}, seen_at, lease_micros, process_lock from worker
+select id, n_beats, lease_micros, state = {worker.LEAVING}, process_lock from worker
 where state < {worker.DEAD}
 order by no
+
+-- name: find_silent
+-- If nothing was heard of it since that beat.
+select no from worker where id = ?1 and n_beats = ?2 and state < {worker.DEAD}
 
 -- name: set_next_turn
 update worker set next_turn = ?2 where no = ?1

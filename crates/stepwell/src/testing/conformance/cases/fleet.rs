@@ -21,6 +21,8 @@ macro_rules! conformance_cases_of_fleets {
             leases {
                 a_worker_is_reaped_only_after_a_full_lease,
                 a_heartbeat_renews_the_lease,
+                every_registration_and_every_heartbeat_is_a_beat,
+                a_worker_that_has_beaten_since_it_was_found_dead_is_not_reaped,
                 every_worker_has_a_lease_of_its_own,
                 a_heartbeat_lists_claims_of_a_cancelled_run,
                 a_heartbeat_lists_claims_that_moved_on,

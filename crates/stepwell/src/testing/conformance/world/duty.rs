@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use stepwell_core::id::{Epoch, WorkerId};
+use stepwell_core::lease::LastBeat;
 
 use super::{CRASH_LIMIT, LEASE, World, worker};
-use crate::ports::{ClaimRef, FiredTimers, HeartbeatAnswer, Lead, ReapRequest, Reaped};
+use crate::ports::{ClaimRef, Clock, FiredTimers, HeartbeatAnswer, Lead, ReapRequest, Reaped};
 
 /// Longer than any case keeps its leader silent between two verbs.
 const LEADER_TTL: Duration = Duration::from_hours(24);
@@ -59,10 +60,22 @@ impl World {
     /// Takes the tasks of silent workers from them, so many workers at most.
     pub async fn reap_up_to(&self, workers_max: usize) -> Reaped {
         let epoch = self.lead().await;
-        let request = ReapRequest { crash_limit: CRASH_LIMIT, workers_max, judges_silence: true };
+        let mut request = self.reap_request().await;
+        request.dead.truncate(workers_max);
         let reaped = self.store.reap(epoch, request).await.expect("reap workers");
         self.acted().await;
         reaped
+    }
+
+    /// What names all workers that are dead by now.
+    pub async fn reap_request(&self) -> ReapRequest {
+        ReapRequest { crash_limit: CRASH_LIMIT, dead: self.dead().await }
+    }
+
+    /// The workers that are dead by now.
+    pub async fn dead(&self) -> Vec<LastBeat> {
+        let lives = self.store.lives().await.expect("look at workers");
+        self.desk().beats.look(self.clock.elapsed(), &lives)
     }
 
     /// A worker's heartbeat with the claims it holds; gives those it lost.
@@ -76,6 +89,7 @@ impl World {
     /// A heartbeat, whatever the answer.
     pub async fn try_beat(&self, worker: &WorkerId, claims: &[ClaimRef]) -> HeartbeatAnswer {
         let answer = self.store.heartbeat(worker, claims).await.expect("heartbeat");
+        self.dead().await;
         self.acted().await;
         answer
     }

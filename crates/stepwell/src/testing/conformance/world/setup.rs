@@ -78,6 +78,7 @@ impl World {
         let registration = WorkerRegistration { worker: id.clone(), queues, services, lease };
         self.store.register_worker(registration).await.expect("register a worker");
         self.desk().workers.insert(id.clone());
+        self.dead().await;
         self.acted().await;
         id
     }

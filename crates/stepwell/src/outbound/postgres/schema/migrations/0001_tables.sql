@@ -45,6 +45,8 @@ create table stepwell.worker (
     queues text[] not null,
     lease_micros bigint not null check (lease_micros > 0),
     seen_at bigint not null,
+    -- registrations and heartbeats so far
+    n_beats bigint not null default 1 check (n_beats > 0),
     -- which of its queues the next claim begins with
     next_turn integer not null default 0 check (next_turn >= 0),
     state smallint not null check (state between 0 and 15)

@@ -56,6 +56,8 @@ create table worker (
     id text not null unique,
     lease_micros integer not null check (lease_micros > 0),
     seen_at integer not null,
+    -- registrations and heartbeats so far
+    n_beats integer not null default 1 check (n_beats > 0),
     -- which of its queues the next claim begins with
     next_turn integer not null default 0 check (next_turn >= 0),
     state integer not null check (state between 0 and 15),
