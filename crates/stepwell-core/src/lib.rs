@@ -22,5 +22,6 @@ pub mod queue;
 pub mod retry;
 pub mod run;
 pub mod silence;
+pub mod store_time;
 pub mod time;
 pub mod workflow;

@@ -101,6 +101,7 @@ async fn bad_settings_and_leaders_are_refused() {
         "update tenant_default set one = false",
         "update leader set one = false",
         "update leader set worker = null",
+        "update leader set ttl_micros = 0",
     ];
     let mut found = Vec::new();
     for sql in updates {

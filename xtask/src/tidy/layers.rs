@@ -85,10 +85,20 @@ const LAYERS: &[Layer] = &[
         not_of_others: &[],
     },
     Layer { folder: "crates/stepwell/src/outbound/sql", own_crate: &[], not_of_others: &[] },
+    Layer {
+        folder: "crates/stepwell/src/outbound/store_clock",
+        own_crate: &["crate::ports"],
+        not_of_others: &[],
+    },
     // Stores without a server take their time from the machine's clock.
     Layer {
         folder: "crates/stepwell/src/outbound/memory",
-        own_crate: &["crate::ports", "crate::outbound::tokio", "crate::outbound::memory"],
+        own_crate: &[
+            "crate::ports",
+            "crate::outbound::tokio",
+            "crate::outbound::store_clock",
+            "crate::outbound::memory",
+        ],
         not_of_others: &[],
     },
     Layer {
@@ -97,6 +107,7 @@ const LAYERS: &[Layer] = &[
             "crate::ports",
             "crate::error",
             "crate::outbound::tokio",
+            "crate::outbound::store_clock",
             "crate::outbound::sql",
             "crate::outbound::sqlite",
         ],

@@ -1,5 +1,6 @@
-//! Implementations of the ports. They know the ports and the core, never each other or the
-//! engine; both databases keep their statements by `sql.rs`.
+//! Implementations of the ports. They know the ports and the core, never each other or the engine.
+//! Both databases keep their statements by `sql.rs`; stores without a clock of their own go by
+//! `store_clock.rs`.
 
 pub(crate) mod memory;
 #[cfg(feature = "postgres")]
@@ -8,4 +9,5 @@ pub(crate) mod postgres;
 pub(crate) mod sql;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
+pub(crate) mod store_clock;
 pub(crate) mod tokio;

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use stepwell::core::lease::Life;
 use stepwell::ports::Workers;
 use stepwell::testing::{TestEngine, TestEngineBuilder};
-use stepwell::{Config, RunStatus, Workflow};
+use stepwell::{Config, Retry, RunStatus, StepError, Workflow};
 
 use crate::support::{DAY, HOUR, MINUTE, SECOND, World, beside, builder, trail};
 
@@ -113,6 +113,36 @@ fn a_worker_whose_time_of_day_jumped_beats_at_once() {
     assert!(n_beats() > after, "and again");
 }
 
+#[test]
+fn a_clock_that_once_was_ahead_stops_neither_sleeps_nor_retries() {
+    let world = World::default();
+    let mut w = Workflow::define::<(), World>("patient");
+    let nap = w.sleep("nap", MINUTE).from_start();
+    let retry = Retry::fixed(1, MINUTE);
+    w.step("flaky").after(nap).retry(retry).run(async |ctx, ()| match ctx.attempt() {
+        1 => Err(StepError::new("not yet")),
+        _ => Ok(()),
+    });
+    let (test, patient) = world.engine(w.no_output());
+    test.clock().jump(3_650 * DAY);
+    let ahead = test.start(&patient, ()).now().unwrap();
+    test.run_until_idle();
+    test.clock().jump_back(3_650 * DAY);
+    let after = test.start(&patient, ()).now().unwrap();
+    for run in [ahead, after] {
+        test.run_to_end();
+        assert_eq!(run.status().unwrap(), RunStatus::Completed);
+        assert_eq!(trail(&run, "flaky"), "QUEUED STARTED RETRYING STARTED COMPLETED");
+    }
+    test.clock().jump(HOUR);
+    test.clock().jump_back(HOUR);
+    let before = test.now();
+    let last = test.start(&patient, ()).now().unwrap();
+    test.run_to_end();
+    last.result().unwrap();
+    assert!(test.now().since(before) <= 3 * MINUTE, "two minutes, and not an hour");
+}
+
 /// Kills the worker that executes a step and leads, and holds the restart of the step to its bound
 /// (T2).
 fn work_restarts_in_time(kill: impl Fn(&TestEngine)) {
@@ -169,3 +199,7 @@ on_every_store![
     work_of_a_dead_worker_restarts_within_the_bound_while_the_time_of_day_jumps,
     a_take_over_does_not_begin_the_observation_of_workers_anew,
 ];
+
+not_on_postgres!("there the database's own clock is the time":
+    a_clock_that_once_was_ahead_stops_neither_sleeps_nor_retries,
+);

@@ -364,7 +364,7 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "leader",
         only: Some("sqlite"),
-        good: &[ONE, ("worker", "'w'"), ("epoch", "1"), ("until", "0")],
+        good: &[ONE, ("worker", "'w'"), ("epoch", "1"), ("until", "0"), ("ttl_micros", "1")],
         other: &[],
         bad: LEADERS,
     },

@@ -30,6 +30,7 @@ fn lead(tables: &mut Tables, candidate: &WorkerId, ttl: Duration) -> Lead {
         worker: leader.worker.as_str(),
         epoch: leader.epoch,
         until: leader.until,
+        ttl: leader.ttl,
         is_vacant: false,
     });
     let epoch = match lead::lead(term.as_ref(), candidate.as_str(), tables.now) {
@@ -40,7 +41,7 @@ fn lead(tables: &mut Tables, candidate: &WorkerId, ttl: Duration) -> Lead {
             Epoch(tables.last_epoch)
         }
     };
-    tables.leader = Some(LeaderEntry { worker: candidate.clone(), epoch, until });
+    tables.leader = Some(LeaderEntry { worker: candidate.clone(), epoch, until, ttl });
     Lead::Leading(epoch)
 }
 

@@ -23,6 +23,10 @@ mod workers;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use stepwell_core::store_time::WrittenTime;
+use stepwell_core::time::Timestamp;
+
+use crate::outbound::store_clock::StoreClock;
 use crate::outbound::tokio::SystemClock;
 use crate::ports::{Clock, Hint, HintSender, Hints, Store, StoreError};
 use tables::Tables;
@@ -31,7 +35,7 @@ use tables::Tables;
 #[derive(Clone)]
 pub struct MemoryStore {
     tables: Arc<Mutex<Tables>>,
-    clock: Arc<dyn Clock>,
+    clock: Arc<StoreClock>,
     hints: HintSender,
 }
 
@@ -45,6 +49,8 @@ impl MemoryStore {
     /// An empty store on the given clock.
     #[must_use]
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        let fresh = WrittenTime { now: Timestamp::EPOCH, clock_at: Timestamp::EPOCH };
+        let clock = Arc::new(StoreClock::resume(clock, fresh));
         Self { tables: Arc::default(), clock, hints: HintSender::default() }
     }
 
@@ -52,7 +58,7 @@ impl MemoryStore {
     /// are given after it.
     fn transact<T>(&self, work: impl FnOnce(&mut Tables) -> T) -> T {
         let mut tables = self.lock();
-        tables.now = tables.now.max(self.clock.now());
+        tables.now = self.clock.now(tables.now).now;
         tables.queues.n_enqueued = 0;
         let answer = work(&mut tables);
         if tables.queues.n_enqueued > 0 {

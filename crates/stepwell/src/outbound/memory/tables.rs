@@ -91,6 +91,7 @@ pub(super) struct LeaderEntry {
     pub(super) worker: WorkerId,
     pub(super) epoch: Epoch,
     pub(super) until: Timestamp,
+    pub(super) ttl: Duration,
 }
 
 /// Timers by due time; a task has at most one.

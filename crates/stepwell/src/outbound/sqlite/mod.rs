@@ -36,8 +36,10 @@ use std::sync::atomic::{AtomicI64, AtomicUsize};
 
 use rusqlite::Connection;
 use stepwell_core::code::Code;
+use stepwell_core::store_time::WrittenTime;
 
 use crate::error::Error;
+use crate::outbound::store_clock::StoreClock;
 use crate::outbound::tokio::SystemClock;
 use crate::ports::{Clock, HintSender, Hints, Store, StoreError, Traffic, TrafficCounter};
 use cache::{DefinitionCache, RowCache};
@@ -103,6 +105,8 @@ impl SqliteStore {
         if let Some(connection) = &connection {
             locks.remove_free(&locks_needed(connection)?);
         }
+        let to_read = options.connect_to_read()?;
+        let clock = Arc::new(StoreClock::resume(clock, written_time(&to_read)?));
         let (hints, definitions) = (HintSender::default(), DefinitionCache::default());
         let (n_wakes, traffic) = (Arc::new(AtomicI64::new(0)), Arc::<TrafficCounter>::default());
         let parts = || TransactionParts {
@@ -122,7 +126,7 @@ impl SqliteStore {
         };
         let start = |connection| start_writer(connection, writer).map_err(no_thread);
         let writer = connection.map(start).transpose()?;
-        let reader = start_reader(options.connect_to_read()?, parts()).map_err(no_thread)?;
+        let reader = start_reader(to_read, parts()).map_err(no_thread)?;
         let n_claimed_last = AtomicUsize::new(0);
         let hints_to_give = hints.clone();
         let shared = Arc::new(Shared { writer, reader, hints, traffic, n_claimed_last });
@@ -185,6 +189,13 @@ fn prepare(options: &SqliteOptions, clock: &dyn Clock) -> Result<Option<Connecti
         schema::migrate(&mut connection, clock.now())?;
     }
     Ok(Some(connection))
+}
+
+/// What was written down last of the store's time.
+fn written_time(connection: &Connection) -> Result<WrittenTime, StoreError> {
+    let statements = Statements::of(connection, rows::TABLES);
+    let file = File { statements: &statements, traffic: &TrafficCounter::default() };
+    Ok(rows::store::counters(file)?.time)
 }
 
 /// The process locks of workers that were not found dead.

@@ -57,6 +57,16 @@ pub(super) async fn another_takes_over_when_the_leader_is_silent(world: &World) 
     assert_eq!(lead(world, "one").await, Lead::Following);
 }
 
+pub(super) async fn a_time_of_day_that_jumps_back_does_not_prolong_a_term(world: &World) {
+    // T5: of those who take the time from a clock that can be set back
+    let first = epoch(world, "one").await;
+    world.clock().jump_back(Duration::from_hours(1));
+    world.pass(TTL + TICK);
+    let second = epoch(world, "two").await;
+    assert!(second > first, "{second:?} after {first:?}");
+    assert_eq!(lead(world, "one").await, Lead::Following);
+}
+
 pub(super) async fn epochs_only_grow(world: &World) {
     // S17
     let mut last = Epoch(0);

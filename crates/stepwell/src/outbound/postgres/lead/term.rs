@@ -39,6 +39,7 @@ pub(crate) async fn lead(session: &Session, candidate: &WorkerId, ttl: Duration)
         worker: &stored.worker,
         epoch: Epoch(u64::try_from(stored.epoch).unwrap_or(0)),
         until: stored.until,
+        ttl: stored.ttl,
         is_vacant: is_backend_gone(stored, pid),
     });
     let epoch = match lead::lead(term.as_ref(), candidate.as_str(), session.now()) {
@@ -56,7 +57,8 @@ pub(crate) async fn lead(session: &Session, candidate: &WorkerId, ttl: Duration)
         }
     };
     let until = session.now().after(ttl).as_micros();
-    let params: Params<'_> = &[&candidate.as_str(), &int(epoch.0), &until, &pid];
+    let ttl_micros = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
+    let params: Params<'_> = &[&candidate.as_str(), &int(epoch.0), &until, &ttl_micros, &pid];
     session.run(SET_LEADER, params).await?;
     Ok(Lead::Leading(epoch))
 }

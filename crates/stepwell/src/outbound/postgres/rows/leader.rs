@@ -1,5 +1,7 @@
 //! The row of `leader`.
 
+use std::time::Duration;
+
 use stepwell_core::id::Epoch;
 use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
@@ -13,6 +15,7 @@ columns! {
         changed Worker "worker" "text",
         changed Epoch "epoch" "bigint",
         changed Until "until" "bigint",
+        changed TtlMicros "ttl_micros" "bigint",
         changed BackendPid "backend_pid" "int",
     }
 }
@@ -26,6 +29,8 @@ pub(crate) struct StoredTerm {
     /// -1 is nobody's.
     pub(crate) epoch: i64,
     pub(crate) until: Timestamp,
+    /// How long it lasted from its last renewal on.
+    pub(crate) ttl: Duration,
     pub(crate) pid: BackendPid,
 }
 
@@ -35,6 +40,7 @@ pub(crate) fn read(row: &Row) -> Read<StoredTerm> {
         worker: cells.get(Col::Worker)?,
         epoch: cells.get(Col::Epoch)?,
         until: cells.time(Col::Until)?,
+        ttl: Duration::from_micros(cells.unsigned(Col::TtlMicros)?),
         pid: cells.get(Col::BackendPid)?,
     })
 }

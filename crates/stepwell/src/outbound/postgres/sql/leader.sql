@@ -8,12 +8,14 @@ select 1 from stepwell.leader where one and epoch = $1 for share
 
 -- name: renew_leader
 -- Only the leader itself, while its term runs and its connection holds the lock.
-update stepwell.leader set until = coalesce($3, {now}) + $2
-where one and worker = $1 and backend_pid = pg_backend_pid() and until > coalesce($3, {now})
+update stepwell.leader set until = coalesce($3, {now}) + $2, ttl_micros = $2
+where one and worker = $1 and backend_pid = pg_backend_pid()
+    and until > coalesce($3, {now}) and until <= coalesce($3, {now}) + ttl_micros
 returning epoch
 
 -- name: set_leader
-update stepwell.leader set worker = $1, epoch = $2, until = $3, backend_pid = $4 where one
+update stepwell.leader set worker = $1, epoch = $2, until = $3, ttl_micros = $4, backend_pid = $5
+where one
 
 -- name: clear_leader
 -- Only the leader of that epoch gives it up; -1 is nobody's.

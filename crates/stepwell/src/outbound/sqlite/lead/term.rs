@@ -21,6 +21,7 @@ pub(crate) fn lead(
         worker: leader.worker.as_str(),
         epoch: leader.epoch,
         until: leader.until,
+        ttl: leader.ttl,
         is_vacant: leader.process_lock.as_ref().is_some_and(|lock| transaction.locks.is_free(lock)),
     });
     let epoch = match lead::lead(term.as_ref(), candidate.as_str(), now) {
@@ -32,7 +33,7 @@ pub(crate) fn lead(
             Epoch(counters.last_epoch)
         }
     };
-    rows::leader::set(file, candidate, epoch, now.after(ttl))?;
+    rows::leader::set(file, candidate, epoch, (now, ttl))?;
     Ok(Lead::Leading(epoch))
 }
 

@@ -1,5 +1,7 @@
 //! The row that says who leads.
 
+use std::time::Duration;
+
 use rusqlite::params;
 use stepwell_core::id::{Epoch, WorkerId};
 use stepwell_core::time::Timestamp;
@@ -18,11 +20,13 @@ pub(crate) struct LeaderRow {
     pub(crate) worker: WorkerId,
     pub(crate) epoch: Epoch,
     pub(crate) until: Timestamp,
+    /// How long it lasted from its last renewal on.
+    pub(crate) ttl: Duration,
     /// The lock of its process, if it is a worker as well.
     pub(crate) process_lock: Option<String>,
 }
 
-selected! { Term { Worker, Epoch, Until, ProcessLock, } }
+selected! { Term { Worker, Epoch, Until, TtlMicros, ProcessLock, } }
 
 pub(crate) fn load(file: File<'_, '_>) -> Rows<Option<LeaderRow>> {
     file.first(READ_LEADER, [], |row| {
@@ -31,18 +35,21 @@ pub(crate) fn load(file: File<'_, '_>) -> Rows<Option<LeaderRow>> {
             worker: row.name(Term::Worker)?,
             epoch: Epoch(row.unsigned(Term::Epoch)?),
             until: row.time(Term::Until)?,
+            ttl: Duration::from_micros(row.unsigned(Term::TtlMicros)?),
             process_lock: row.get(Term::ProcessLock)?,
         })
     })
 }
 
+/// Lets a worker lead from now on, for so long.
 pub(crate) fn set(
     file: File<'_, '_>,
     worker: &WorkerId,
     epoch: Epoch,
-    until: Timestamp,
+    (now, ttl): (Timestamp, Duration),
 ) -> Rows<()> {
-    let row = params![worker.as_str(), int(epoch.0), until.as_micros()];
+    let ttl_micros = i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX);
+    let row = params![worker.as_str(), int(epoch.0), now.after(ttl).as_micros(), ttl_micros];
     file.run(SET_LEADER, row).map(drop)
 }
 

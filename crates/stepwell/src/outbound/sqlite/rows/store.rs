@@ -1,7 +1,7 @@
 //! The file as a whole: its version and its one row of counters.
 
 use rusqlite::params;
-use stepwell_core::time::Timestamp;
+use stepwell_core::store_time::WrittenTime;
 
 use super::cells::{Cells, ONLY, Rows, int};
 use crate::outbound::sql::{Column, Table, named};
@@ -22,6 +22,7 @@ pub(super) const COUNTER: Table = Table {
         Column::changed("n_claims", "integer"),
         Column::changed("last_epoch", "integer"),
         Column::changed("now", "integer"),
+        Column::changed("clock_at", "integer"),
         Column::changed("n_wakes", "integer"),
         Column::kept("default_weight", "integer"),
         Column::kept("default_tasks_max", "integer"),
@@ -39,7 +40,7 @@ pub(crate) struct Counters {
     pub(crate) n_claims: u64,
     pub(crate) last_epoch: u64,
     /// The latest time of a transaction.
-    pub(crate) now: Timestamp,
+    pub(crate) time: WrittenTime,
     /// How many commits woke other processes.
     pub(crate) n_wakes: u64,
     pub(crate) defaults: TenantSettings,
@@ -54,7 +55,10 @@ pub(crate) fn counters(file: File<'_, '_>) -> Rows<Counters> {
             last_number: row.unsigned(const { at("last_number") })?,
             n_claims: row.unsigned(const { at("n_claims") })?,
             last_epoch: row.unsigned(const { at("last_epoch") })?,
-            now: row.time(const { at("now") })?,
+            time: WrittenTime {
+                now: row.time(const { at("now") })?,
+                clock_at: row.time(const { at("clock_at") })?,
+            },
             n_wakes: row.unsigned(const { at("n_wakes") })?,
             defaults: TenantSettings { weight, tasks_max },
         })
@@ -68,7 +72,8 @@ pub(crate) fn set_counters(file: File<'_, '_>, counters: &Counters) -> Rows<()> 
         int(counters.last_number),
         int(counters.n_claims),
         int(counters.last_epoch),
-        counters.now.as_micros(),
+        counters.time.now.as_micros(),
+        counters.time.clock_at.as_micros(),
         int(counters.n_wakes),
     ];
     file.run(SET_COUNTERS, row).map(drop)

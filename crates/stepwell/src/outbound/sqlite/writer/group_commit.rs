@@ -86,18 +86,17 @@ fn try_commit(
 ) -> Result<HintSet, StoreError> {
     let parts = &mut writer.parts;
     let scope = Scope::write(statements)?;
-    // Read once nobody else writes: what is decided by it comes after all that was before.
-    let now = parts.clock.now();
     let file = File { statements, traffic: &parts.traffic };
     let n_changes = statements.connection.total_changes();
     parts.cache.renew(file)?;
     let counters = parts.cache.counters();
-    counters.now = counters.now.max(now);
+    // Read once nobody else writes: what is decided by it comes after all that was before.
+    counters.time = parts.clock.now(counters.time.now);
     // What woke others until now would look like our own wakes once we have counted more.
     let n_wakes_before = int(counters.n_wakes);
     let mut transaction = Transaction {
         file,
-        now: counters.now,
+        now: counters.time.now,
         cache: &mut parts.cache,
         definitions: &parts.definitions,
         locks: &parts.locks,

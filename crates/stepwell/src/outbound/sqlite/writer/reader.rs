@@ -4,6 +4,8 @@ use std::sync::mpsc::Receiver;
 
 use rusqlite::Connection;
 
+use stepwell_core::time::Timestamp;
+
 use super::call::WaitingCall;
 use super::{Calls, Transaction, TransactionParts, spawn};
 use crate::outbound::sqlite::file::{File, Scope, Statements};
@@ -41,7 +43,7 @@ fn read_once(
     let _snapshot = Scope::read(statements)?;
     let mut transaction = Transaction {
         file: File { statements, traffic: &parts.traffic },
-        now: parts.clock.now(),
+        now: parts.clock.now(Timestamp::EPOCH).now,
         cache: &mut parts.cache,
         definitions: &parts.definitions,
         locks: &parts.locks,

@@ -7,7 +7,8 @@ use stepwell_core::time::Timestamp;
 
 use crate::outbound::sqlite::cache::{DefinitionCache, RowCache};
 use crate::outbound::sqlite::file::{File, ProcessLocks};
-use crate::ports::{Clock, HintSet, TrafficCounter};
+use crate::outbound::store_clock::StoreClock;
+use crate::ports::{HintSet, TrafficCounter};
 
 /// One transaction, or one call within a group of them.
 pub(crate) struct Transaction<'s, 'c> {
@@ -27,7 +28,7 @@ pub(crate) struct Transaction<'s, 'c> {
 
 /// What the transactions of one thread are made of.
 pub(crate) struct TransactionParts {
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<StoreClock>,
     pub(crate) definitions: DefinitionCache,
     pub(crate) locks: Arc<ProcessLocks>,
     pub(crate) traffic: Arc<TrafficCounter>,

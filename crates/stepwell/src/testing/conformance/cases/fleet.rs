@@ -51,6 +51,7 @@ macro_rules! conformance_cases_of_fleets {
                 the_first_candidate_leads_and_the_second_follows,
                 a_leader_that_keeps_leading_keeps_its_epoch,
                 another_takes_over_when_the_leader_is_silent,
+                a_time_of_day_that_jumps_back_does_not_prolong_a_term,
                 epochs_only_grow,
                 one_of_many_candidates_of_one_moment_leads,
                 timers_are_not_fired_by_an_old_leader,

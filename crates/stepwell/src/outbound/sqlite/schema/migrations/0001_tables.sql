@@ -13,6 +13,8 @@ create table counter (
     n_claims integer not null default 0 check (n_claims >= 0),
     last_epoch integer not null default 0 check (last_epoch >= 0),
     now integer not null default 0,
+    -- the time of day when that was written, by the machine's clock
+    clock_at integer not null default 0,
     -- how often a commit had a reason to wake other processes
     n_wakes integer not null default 0 check (n_wakes >= 0),
     default_weight integer not null default 1 check (default_weight between 1 and 1000),
@@ -365,5 +367,6 @@ create table leader (
     one integer primary key check (one = 1),
     worker text not null,
     epoch integer not null,
-    until integer not null
+    until integer not null,
+    ttl_micros integer not null check (ttl_micros > 0)
 ) strict;
