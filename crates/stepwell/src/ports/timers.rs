@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stepwell_core::id::Epoch;
+use stepwell_core::id::{Epoch, Node, RunKey};
 
 use super::StoreError;
 
@@ -25,4 +25,14 @@ pub trait Timers {
     /// Only the leader of `epoch` may; another gets [`StoreError::NotLeader`].
     async fn fire_timers(&self, epoch: Epoch, timers_max: usize)
     -> Result<FiredTimers, StoreError>;
+
+    /// Makes the first timer that is due be due so much later, without a look at its run, and says
+    /// whose it is. For one that cannot be fired: it must not hold up those behind it.
+    ///
+    /// Only the leader of `epoch` may; another gets [`StoreError::NotLeader`].
+    async fn put_off_timer(
+        &self,
+        epoch: Epoch,
+        span: Duration,
+    ) -> Result<Option<(RunKey, Node)>, StoreError>;
 }

@@ -1,6 +1,7 @@
 //! The leader's loop: fires due timers and reaps dead workers. Engines that do not lead stand by,
 //! and watch the workers all the same: whoever takes over knows who has been silent.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +10,14 @@ use stepwell_core::lease::LastBeat;
 use stepwell_core::silence::{Look, SilenceWatch};
 
 use crate::engine::Parts;
-use crate::ports::{Hint, Lead, ReapRequest, StoreError};
+use crate::ports::{Hint, Lead, ReapRequest, Reaped, StoreError};
 
 /// Most workers reaped in one transaction. The next ones come after a look whether this engine
 /// still leads.
 const REAP_BATCH_MAX: usize = 10;
+
+/// For how long a timer or a dead worker is left alone of which something stored makes no sense.
+const PUT_OFF: Duration = Duration::from_mins(1);
 
 /// The shortest pause between two looks at the workers, however short their leases.
 const LOOK_PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -50,15 +54,28 @@ struct Candidate<'p> {
     silence: SilenceWatch,
     /// The dead that are still to be reaped.
     dead: Vec<LastBeat>,
+    /// Those that could not be, and until when they are left alone.
+    put_off: BTreeMap<LastBeat, Duration>,
+    /// How many workers to reap, and how many timers to fire, in one transaction.
+    workers_max: usize,
+    timers_max: usize,
     /// When to look at the workers again.
     look_at: Duration,
 }
 
 impl<'p> Candidate<'p> {
     fn new(parts: &'p Parts) -> Self {
-        let (epoch, silence, dead) = (None, SilenceWatch::default(), Vec::new());
-        let (renew_at, look_at) = (Duration::ZERO, Duration::ZERO);
-        Self { parts, epoch, renew_at, silence, dead, look_at }
+        Self {
+            parts,
+            epoch: None,
+            renew_at: Duration::ZERO,
+            silence: SilenceWatch::default(),
+            dead: Vec::new(),
+            put_off: BTreeMap::new(),
+            workers_max: REAP_BATCH_MAX,
+            timers_max: parts.config.timer_batch_max,
+            look_at: Duration::ZERO,
+        }
     }
 
     /// Does what is due, each thing in one bounded piece: what is left comes in the next round,
@@ -109,7 +126,9 @@ impl<'p> Candidate<'p> {
         let asked_at = clock.elapsed();
         let lives = self.parts.store.lives().await?;
         let look = Look { asked_at, answered_at: clock.elapsed() };
+        self.put_off.retain(|_, until| *until > asked_at);
         self.dead = self.silence.look(look, &lives);
+        self.dead.retain(|worker| !self.put_off.contains_key(worker));
         let pause = self.silence.pause_max().map_or(self.renew_pause(), |pause| {
             pause.clamp(LOOK_PAUSE_MIN.min(self.renew_pause()), self.renew_pause())
         });
@@ -117,26 +136,62 @@ impl<'p> Candidate<'p> {
         Ok(())
     }
 
-    /// Reaps some of the dead, and says whether there are more.
+    /// Reaps some of the dead, and says whether there are more. If what is stored keeps them from
+    /// being reaped together, fewer are tried in the next round, until the one is alone that
+    /// cannot be: it is put off.
     async fn reap(&mut self, epoch: Epoch) -> Result<Left, StoreError> {
-        let n = self.dead.len().min(REAP_BATCH_MAX);
+        let n = self.dead.len().min(self.workers_max);
         if n == 0 {
             return Ok(Left::Nobody);
         }
-        let dead: Vec<LastBeat> = self.dead.drain(..n).collect();
+        let dead = self.dead[..n].to_vec();
         let crash_limit = self.parts.config.crash_limit;
-        let reaped = self.parts.store.reap(epoch, ReapRequest { crash_limit, dead }).await?;
-        if reaped.n_workers > 0 {
-            let (workers, tasks) = (reaped.n_workers, reaped.n_tasks);
-            tracing::warn!(workers, tasks, "reaped dead workers");
+        match self.parts.store.reap(epoch, ReapRequest { crash_limit, dead }).await {
+            Ok(reaped) => {
+                self.dead.drain(..n);
+                self.workers_max = (self.workers_max * 2).min(REAP_BATCH_MAX);
+                tell_reaped(reaped);
+            }
+            Err(StoreError::Corrupt { .. }) if n > 1 => self.workers_max = n / 2,
+            Err(StoreError::Corrupt { what }) => {
+                let worker = self.dead.remove(0);
+                tracing::error!(worker = %worker.worker, %what, "reap a dead worker: put off");
+                self.put_off.insert(worker, self.parts.clock.elapsed() + PUT_OFF);
+            }
+            Err(error) => {
+                // It may have been too much for the time that it is given.
+                self.workers_max = (n / 2).max(1);
+                return Err(error);
+            }
         }
         Ok(if self.dead.is_empty() { Left::Nobody } else { Left::Some })
     }
 
-    /// Fires some of the timers that are due and says when the next one is.
-    async fn fire(&self, epoch: Epoch) -> Result<Option<Duration>, StoreError> {
-        let n = self.parts.config.timer_batch_max;
-        Ok(self.parts.store.fire_timers(epoch, n).await?.next_due)
+    /// Fires some of the timers that are due and says when the next one is. If what is stored keeps
+    /// them from being fired together, fewer are tried in the next round, until the one is alone
+    /// that cannot be: it is put off.
+    async fn fire(&mut self, epoch: Epoch) -> Result<Option<Duration>, StoreError> {
+        let store = &self.parts.store;
+        match store.fire_timers(epoch, self.timers_max).await {
+            Ok(fired) => {
+                let timers_max = self.parts.config.timer_batch_max;
+                self.timers_max = (self.timers_max * 2).min(timers_max);
+                return Ok(fired.next_due);
+            }
+            Err(StoreError::Corrupt { .. }) if self.timers_max > 1 => self.timers_max /= 2,
+            Err(StoreError::Corrupt { what }) => {
+                let Some((run, node)) = store.put_off_timer(epoch, PUT_OFF).await? else {
+                    return Err(StoreError::Corrupt { what });
+                };
+                tracing::error!(%run, node = node.0, %what, "fire a timer: put off");
+            }
+            Err(error) => {
+                // It may have been too much for the time that it is given.
+                self.timers_max = (self.timers_max / 2).max(1);
+                return Err(error);
+            }
+        }
+        Ok(Some(Duration::ZERO))
     }
 
     /// The answer of a duty. One that is refused because another leads makes this engine ask who.
@@ -161,6 +216,12 @@ impl<'p> Candidate<'p> {
     /// Leadership is renewed three times in the span that it lasts.
     fn renew_pause(&self) -> Duration {
         self.parts.config.leader_ttl / 3
+    }
+}
+
+fn tell_reaped(Reaped { n_workers, n_tasks }: Reaped) {
+    if n_workers > 0 {
+        tracing::warn!(workers = n_workers, tasks = n_tasks, "reaped dead workers");
     }
 }
 

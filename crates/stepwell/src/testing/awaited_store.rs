@@ -170,6 +170,10 @@ impl Timers for AwaitedStore {
         self.n_changes.fetch_add(u64::from(fired.n_fired > 0), Ordering::Relaxed);
         Ok(fired)
     }
+
+    async fn put_off_timer(&self, epoch: Epoch, span: Duration) -> Answer<Option<(RunKey, Node)>> {
+        self.change("put_off_timer", self.store.put_off_timer(epoch, span))
+    }
 }
 
 #[async_trait]

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use stepwell::core::decide::{CancelAnswer, CancelRequest, SignalAnswer};
-use stepwell::core::id::{Epoch, RunKey, WorkerId};
+use stepwell::core::id::{Epoch, Node, RunKey, WorkerId};
 use stepwell::core::lease::Life;
 use stepwell::core::run::WaitRow;
 use stepwell::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitItem, Commits, Committed, FiredTimers,
-    HandedOver, HeartbeatAnswer, Hints, InputsOf, Lead, Leadership, ListenAnswer, ListenRequest,
-    MemoAnswer, MemoRequest, Memos, Outcome, ReapRequest, Reaped, SignalRequest, Signals,
-    StartRequest, Started, Starts, Store, StoreError, StoredMemo, StoredSignal, TaskInputs, Timers,
-    WaitingRuns, WorkerRegistration, Workers,
+    ClaimAnswer, ClaimRef, ClaimRequest, Claims, Clock, CommitItem, Commits, Committed,
+    FiredTimers, HandedOver, HeartbeatAnswer, Hints, InputsOf, Lead, Leadership, ListenAnswer,
+    ListenRequest, MemoAnswer, MemoRequest, Memos, Outcome, ReapRequest, Reaped, SignalRequest,
+    Signals, StartRequest, Started, Starts, Store, StoreError, StoredMemo, StoredSignal,
+    TaskInputs, Timers, WaitingRuns, WorkerRegistration, Workers,
 };
 use tokio::sync::Semaphore;
 
@@ -56,6 +56,10 @@ struct Fault {
     answers_empty_looks: bool,
     /// Commits with this output are refused.
     output_refused: Option<&'static [u8]>,
+    /// Calls of this name fail, all others go through.
+    failing: Option<(&'static str, StoreError)>,
+    /// Calls that fire timers take so long.
+    firing_takes: Duration,
 }
 
 impl Link {
@@ -102,6 +106,16 @@ impl Link {
         Ok(())
     }
 
+    /// From now on calls of this name fail, unless it is `None`.
+    pub(crate) fn fail(&self, failing: Option<(&'static str, StoreError)>) {
+        self.fault.lock().expect("no holder of the lock panics").failing = failing;
+    }
+
+    /// From now on calls that fire timers take so long.
+    pub(crate) fn let_firing_take(&self, span: Duration) {
+        self.fault.lock().expect("no holder of the lock panics").firing_takes = span;
+    }
+
     pub(crate) fn cut(&self) {
         self.fault.lock().expect("no holder of the lock panics").is_cut = true;
     }
@@ -139,10 +153,14 @@ impl Link {
     }
 
     pub(super) fn reach(&self, operation: &'static str) -> Answer<&stepwell::MemoryStore> {
-        if self.fault.lock().expect("no holder of the lock panics").is_cut {
+        let fault = self.fault.lock().expect("no holder of the lock panics");
+        if fault.is_cut {
             return Err(StoreError::Unavailable { operation, why: "cut off".into() });
         }
-        Ok(&self.watch.store)
+        match &fault.failing {
+            Some((name, error)) if *name == operation => Err(error.clone()),
+            _ => Ok(&self.watch.store),
+        }
     }
 
     /// The answer of a call that took effect, unless it gets lost on its way.
@@ -302,11 +320,19 @@ impl Signals for Link {
 #[async_trait]
 impl Timers for Link {
     async fn fire_timers(&self, epoch: Epoch, timers_max: usize) -> Answer<FiredTimers> {
+        let span = self.fault.lock().expect("no holder of the lock panics").firing_takes;
+        if !span.is_zero() {
+            self.watch.clock.sleep(span).await;
+        }
         let fired = self.reach("fire timers")?.fire_timers(epoch, timers_max).await?;
         if fired.n_fired > 0 {
             self.watch.changed();
         }
         Ok(fired)
+    }
+
+    async fn put_off_timer(&self, epoch: Epoch, span: Duration) -> Answer<Option<(RunKey, Node)>> {
+        self.reach("put off a timer")?.put_off_timer(epoch, span).await
     }
 }
 

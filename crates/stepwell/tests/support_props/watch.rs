@@ -28,7 +28,7 @@ pub(super) const CHANGES_PER_REPLAY: usize = 4;
 /// A memory store that fleets share and that notes what they do to it.
 pub(crate) struct Watch {
     pub(crate) store: MemoryStore,
-    clock: ManualClock,
+    pub(super) clock: ManualClock,
     /// Whether every change is checked. Checks look at all rows, so stores of very many rows only
     /// have their claims noted.
     is_strict: bool,

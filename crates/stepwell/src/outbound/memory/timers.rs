@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use stepwell_core::decide::Happening;
-use stepwell_core::id::Epoch;
+use stepwell_core::id::{Epoch, Node, RunKey};
 
 use super::MemoryStore;
 use super::tables::Tables;
@@ -20,6 +20,26 @@ impl Timers for MemoryStore {
             fire(tables, timers_max)
         })
     }
+
+    async fn put_off_timer(
+        &self,
+        epoch: Epoch,
+        span: Duration,
+    ) -> Result<Option<(RunKey, Node)>, StoreError> {
+        self.transact(|tables| {
+            tables.check_epoch(epoch)?;
+            Ok(put_off(tables, span))
+        })
+    }
+}
+
+fn put_off(tables: &mut Tables, span: Duration) -> Option<(RunKey, Node)> {
+    let (due, _, run, node) = tables.timers.by_due.first().copied()?;
+    if due > tables.now {
+        return None;
+    }
+    tables.timers.set(run, node, tables.now.after(span));
+    Some((run, node))
 }
 
 fn fire(tables: &mut Tables, timers_max: usize) -> Result<FiredTimers, StoreError> {

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stepwell_core::id::Epoch;
+use stepwell_core::id::{Epoch, Node, RunKey};
 
-use super::lead::timers::fire;
+use super::lead::timers::{fire, put_off};
 use super::queue::service::lock_serving_shared;
 use super::rows::int;
 use super::rows::timer::read_until_due;
@@ -26,6 +26,14 @@ impl Timers for PostgresStore {
             next_due => Ok(FiredTimers { n_fired: 0, next_due }),
         }
     }
+
+    async fn put_off_timer(
+        &self,
+        epoch: Epoch,
+        span: Duration,
+    ) -> Result<Option<(RunKey, Node)>, StoreError> {
+        self.with_retries(|| self.put_off_once(epoch, span)).await
+    }
 }
 
 impl PostgresStore {
@@ -34,6 +42,17 @@ impl PostgresStore {
         let params: Params<'_> = &[&int(epoch.0), &self.shared.pool.injected_now()];
         let rows = self.query_once(Role::Leader, ANY_DUE_TIMER, params).await?;
         read_until_due(rows.first().ok_or(StoreError::NotLeader)?)
+    }
+
+    async fn put_off_once(
+        &self,
+        epoch: Epoch,
+        span: Duration,
+    ) -> PgResult<Done<Option<(RunKey, Node)>>> {
+        let session = self.begin(Role::Leader).await?;
+        let answer = put_off(&session, epoch, span).await?;
+        self.commit_session(session).await?;
+        Ok(Done::quiet(answer))
     }
 
     async fn fire_once(&self, epoch: Epoch, timers_max: usize) -> PgResult<Done<FiredTimers>> {

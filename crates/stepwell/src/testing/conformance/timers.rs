@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use stepwell_core::id::Epoch;
 use stepwell_core::limits::SPAN_MAX;
 use stepwell_core::run::{Phase, RunStatus};
 
 use super::world::{TENANT, World, worker};
-use crate::ports::{Clock, Outcome};
+use crate::ports::{Clock, Outcome, StoreError};
 
 const TICK: Duration = Duration::from_micros(1);
 
@@ -179,4 +180,23 @@ pub(super) async fn a_thousand_timers_of_one_moment_all_fire(world: &World) {
     for n_fired in [300, 300, 300, 100, 0] {
         assert_eq!(world.fire_up_to(300).await.n_fired, n_fired);
     }
+}
+
+pub(super) async fn a_timer_that_is_put_off_fires_later_and_holds_up_nobody(world: &World) {
+    let flow = world.define("s ~ 1h").await;
+    let (first, second) = (world.start(&flow).await, world.start(&flow).await);
+    let epoch = world.lead().await;
+    let (store, minute) = (world.store(), Duration::from_mins(1));
+    assert_eq!(store.put_off_timer(epoch, minute).await.expect("it answers"), None);
+    world.pass(Duration::from_hours(1));
+    let whose = store.put_off_timer(epoch, minute).await.expect("it answers");
+    assert_eq!(whose.map(|(run, _)| run), Some(first.key), "the first one that is due");
+    let fired = store.fire_timers(epoch, 10).await.expect("it answers");
+    assert_eq!((fired.n_fired, fired.next_due), (1, Some(minute)));
+    assert_eq!(world.status(&second).await, RunStatus::Completed);
+    world.pass(minute);
+    assert_eq!(world.fire().await.n_fired, 1);
+    assert_eq!(world.status(&first).await, RunStatus::Completed);
+    let refused = store.put_off_timer(Epoch(epoch.0 + 1), minute).await;
+    assert!(matches!(refused, Err(StoreError::NotLeader)), "{refused:?}");
 }

@@ -1,12 +1,13 @@
 //! Firing timers that are due.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use stepwell_core::decide::{Happening, Verdict};
 use stepwell_core::id::{Epoch, Node, RunKey};
 use stepwell_core::time::Timestamp;
 
-use super::super::rows::{TaskKeys, read_all, rows_max, timer};
+use super::super::rows::{TaskKeys, int32, key, read_all, rows_max, timer};
 use super::super::run::{Happened, Happenings, RunSet};
 use super::super::session::{PgResult, Session};
 use super::super::sql::{self, Sql};
@@ -15,6 +16,8 @@ use crate::ports::{FiredTimers, HintSet};
 
 const DUE_TIMERS: Sql = sql::TIMER.named("due_timers");
 const DELETE_STALE_TIMERS: Sql = sql::TIMER.named("delete_stale_timers");
+const LOCK_RUN_OF_TIMER: Sql = sql::TIMER.named("lock_run_of_timer");
+const PUT_OFF_TIMER: Sql = sql::TIMER.named("put_off_timer");
 const NEXT_TIMER: Sql = sql::TIMER.named("next_timer");
 
 /// Fires timers that are due, earliest first. One whose task has moved on is deleted.
@@ -44,6 +47,23 @@ pub(crate) async fn fire(
     let next = next.as_ref().map(timer::read_due).transpose()?;
     let next_due = next.map(|due| due.since(session.now()));
     Ok((FiredTimers { n_fired, next_due }, hints))
+}
+
+/// Makes the first timer that is due be due so much later, and says whose it is.
+pub(crate) async fn put_off(
+    session: &Session,
+    epoch: Epoch,
+    span: Duration,
+) -> PgResult<Option<(RunKey, Node)>> {
+    check_epoch(session, epoch).await?;
+    let now = session.now();
+    let first = session.one(DUE_TIMERS, &[&now.as_micros(), &rows_max(1)]).await?;
+    let Some(first) = first else { return Ok(None) };
+    let ((run, node), _) = timer::read(&first)?;
+    session.all(LOCK_RUN_OF_TIMER, &[&key(run)]).await?;
+    let later = now.after(span).as_micros();
+    session.run(PUT_OFF_TIMER, &[&key(run), &int32(node.0), &later, &now.as_micros()]).await?;
+    Ok(Some((run, node)))
 }
 
 async fn delete_stale(session: &Session, stale: TaskKeys, now: Timestamp) -> PgResult<()> {

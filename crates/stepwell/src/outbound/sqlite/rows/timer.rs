@@ -14,6 +14,7 @@ const DELETE_TIMER: &str = named(SQL, "delete_timer");
 const DUE_TIMERS: &str = named(SQL, "due_timers");
 const DUMP_TIMERS: &str = named(SQL, "dump_timers");
 const NEXT_TIMER: &str = named(SQL, "next_timer");
+const PUT_OFF_FIRST_TIMER: &str = named(SQL, "put_off_first_timer");
 const SET_TIMER: &str = named(SQL, "set_timer");
 
 pub(super) const TIMER: Table = Table {
@@ -60,6 +61,11 @@ pub(crate) fn due(
         let row = Cells::of(row);
         Ok((row.run_key(Set::RunKey)?, row.node(Set::Node)?))
     })
+}
+
+/// Makes the timer that is due first be due at another moment.
+pub(crate) fn put_off_first(file: File<'_, '_>, due_at: Timestamp) -> Rows<()> {
+    file.run(PUT_OFF_FIRST_TIMER, [due_at.as_micros()]).map(drop)
 }
 
 /// When the next timer is due.

@@ -15,6 +15,10 @@ delete from timer where run = ?1 and node = ?2 and due_at <= ?3
 select run.key, node from timer join run on run.no = timer.run
 where due_at <= ?1 order by due_at, number limit ?2
 
+-- name: put_off_first_timer
+update timer set due_at = ?1
+where (due_at, number) = (select due_at, number from timer order by due_at, number limit 1)
+
 -- name: next_timer
 select due_at from timer order by due_at, number limit 1
 

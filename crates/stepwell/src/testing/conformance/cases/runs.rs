@@ -150,6 +150,7 @@ macro_rules! conformance_cases {
                 a_timer_fires_once,
                 timers_fire_in_bounded_batches,
                 the_earliest_timers_fire_first,
+                a_timer_that_is_put_off_fires_later_and_holds_up_nobody,
                 firing_tells_how_long_until_the_next_timer,
                 a_sleep_needs_no_worker,
                 a_sleep_takes_no_slot_of_its_tenant,
