@@ -54,19 +54,28 @@ pub(super) struct Ledger {
 #[derive(Default)]
 struct Entry {
     view: SessionView,
-    cut: Arc<Notify>,
+    switches: Switches,
+}
+
+/// What tells a session what becomes of it.
+#[derive(Clone, Default)]
+pub(super) struct Switches {
+    /// To end.
+    pub(super) cut: Arc<Notify>,
+    /// To pass nothing any more.
+    pub(super) darken: Arc<Notify>,
 }
 
 impl Ledger {
-    /// A line for a new session; gives its number, and what tells it to end.
-    pub(super) fn open(&self, application_name: String) -> (u64, Arc<Notify>) {
+    /// A line for a new session; gives its number, and what tells it what becomes of it.
+    pub(super) fn open(&self, application_name: String) -> (u64, Switches) {
         let mut entries = self.entries();
         let number = entries.last_key_value().map_or(1, |(last, _)| last + 1);
         let view = SessionView { application_name, ..SessionView::default() };
         let entry = Entry { view, ..Entry::default() };
-        let cut = Arc::clone(&entry.cut);
+        let switches = entry.switches.clone();
         entries.insert(number, entry);
-        (number, cut)
+        (number, switches)
     }
 
     pub(super) fn note(&self, session: u64, note: impl FnOnce(&mut SessionView)) {
@@ -79,11 +88,15 @@ impl Ledger {
         self.entries().values().map(|entry| entry.view.clone()).collect()
     }
 
-    /// Tells sessions to end; gives how many.
-    pub(super) fn cut(&self, is_meant: impl Fn(&SessionView) -> bool) -> usize {
+    /// Tells sessions what becomes of them; gives how many.
+    pub(super) fn tell(
+        &self,
+        is_meant: impl Fn(&SessionView) -> bool,
+        switch: impl Fn(&Switches) -> &Notify,
+    ) -> usize {
         let entries = self.entries();
         let meant = entries.values().filter(|entry| !entry.view.is_over && is_meant(&entry.view));
-        meant.map(|entry| entry.cut.notify_one()).count()
+        meant.map(|entry| switch(&entry.switches).notify_one()).count()
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {

@@ -111,7 +111,13 @@ impl Wire {
 
     /// Cuts the sessions that are meant; gives how many.
     pub fn cut(&self, is_meant: impl Fn(&SessionView) -> bool) -> usize {
-        self.shared.ledger.cut(is_meant)
+        self.shared.ledger.tell(is_meant, |switches| &switches.cut)
+    }
+
+    /// Lets the sessions that are meant go dark for good, as behind a proxy that hangs: what is
+    /// sent is taken and passed on to nobody, and no end is told. Gives how many.
+    pub fn darken(&self, is_meant: impl Fn(&SessionView) -> bool) -> usize {
+        self.shared.ledger.tell(is_meant, |switches| &switches.darken)
     }
 
     /// Every session there was, in order.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::Notify;
 
 use super::Shared;
+use super::ledger::Switches;
 use super::statement::{Gatherer, Statement};
 use crate::endpoint::Stream;
 use crate::frame::{Message, Opening, Startup, take_message, take_opening};
@@ -36,11 +36,11 @@ pub(super) async fn serve(shared: Arc<Shared>, mut client: Stream) -> io::Result
     let Some((startup, arrived)) = greet(&mut client).await? else { return Ok(()) };
     let server = shared.server.connect().await?;
     let name = startup.parameter("application_name").unwrap_or_default();
-    let (number, cut) = shared.ledger.open(name);
+    let (number, switches) = shared.ledger.open(name);
     let mut session = Session::new(Arc::clone(&shared), number);
     session.from_client = arrived;
     session.to_server = startup.bytes;
-    let ended = session.pump(client, server, &cut).await;
+    let ended = session.pump(client, server, &switches).await;
     shared.gate.forget(number);
     shared.ledger.note(number, |view| view.is_over = true);
     ended
@@ -84,7 +84,12 @@ impl Session {
         }
     }
 
-    async fn pump(&mut self, client: Stream, server: Stream, cut: &Notify) -> io::Result<()> {
+    async fn pump(
+        &mut self,
+        client: Stream,
+        server: Stream,
+        Switches { cut, darken }: &Switches,
+    ) -> io::Result<()> {
         let (mut client_reads, mut client_writes) = tokio::io::split(client);
         let (mut server_reads, mut server_writes) = tokio::io::split(server);
         let mut gate = self.shared.gate.watch();
@@ -119,6 +124,10 @@ impl Session {
                 _ = gate.changed(), if !self.waiting.is_empty() => {}
                 _ = is_dark.changed() => {}
                 () = cut.notified() => return Ok(()),
+                () = darken.notified() => {
+                    cut.notified().await;
+                    return Ok(());
+                }
             }
         }
     }

@@ -4,32 +4,41 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Worker;
-use crate::ports::{ClaimRef, CommitItem, HeartbeatAnswer, Hint, Outcome};
+use crate::ports::{ClaimRef, CommitItem, HeartbeatAnswer, Hint, Outcome, StoreError};
 
 /// Least time between two heartbeats that steps ask for by telling their progress.
 const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
 
 impl Worker {
     /// Beats until the engine closes: also while it drains, or its running steps would be taken
-    /// for dead.
+    /// for dead. A heartbeat that fails is tried again soon: there must be time for several in a
+    /// lease.
     pub(super) async fn heartbeat_loop(self: Arc<Self>) {
         let mut hints = self.parts.store.hints();
         let mut beat_at = None;
         let clock = &self.parts.clock;
         let mut jumped = clock.jumped();
+        let mut n_failed = 0;
         loop {
+            let pause = pause_after(n_failed, self.parts.config.heartbeat_interval);
             tokio::select! {
                 biased;
                 () = self.parts.closing.cancelled() => return,
                 () = hints.given(Hint::Claims) => {}
                 // The machine may have been suspended, and others heard nothing of it for long.
                 () = &mut jumped => jumped = clock.jumped(),
-                () = clock.sleep(self.parts.config.heartbeat_interval) => {}
+                () = clock.sleep(pause) => {}
                 () = self.progress_due(beat_at) => {}
             }
             hints.look(Hint::Claims);
             beat_at = Some(self.parts.clock.elapsed());
-            self.beat().await;
+            n_failed = match self.beat().await {
+                Ok(()) => 0,
+                Err(error) => {
+                    tracing::warn!(%error, n_failed, "heartbeat");
+                    n_failed + 1
+                }
+            };
         }
     }
 
@@ -54,24 +63,43 @@ impl Worker {
         }
     }
 
-    async fn beat(&self) {
+    async fn beat(self: &Arc<Self>) -> Result<(), StoreError> {
         // Before the store lists this worker's claims, so that one it makes later is not taken for
         // one whose reply was lost.
         self.slots.calls.mark();
         let held = self.slots.held.refs();
-        match self.parts.store.heartbeat(&self.parts.worker, &held).await {
-            Ok(HeartbeatAnswer::Alive { lost, unknown }) => {
+        match self.renew_lease(&held).await? {
+            HeartbeatAnswer::Alive { lost, unknown } => {
                 self.slots.held.stop_lost(&lost);
                 let calls = &self.slots.calls;
                 let unexecuted = unknown.into_iter().filter(|claim| calls.had_ended(claim));
-                self.hand_back_unexecuted(unexecuted.collect()).await;
+                let unexecuted: Vec<ClaimRef> = unexecuted.collect();
+                if !unexecuted.is_empty() {
+                    // Heartbeats do not wait for it.
+                    let worker = Arc::clone(self);
+                    self.parts.spawner.spawn(Box::pin(async move {
+                        worker.hand_back_unexecuted(unexecuted).await;
+                    }));
+                }
                 self.report_progress().await;
             }
-            Ok(HeartbeatAnswer::Dead) => {
+            HeartbeatAnswer::Dead => {
                 self.register_again(&held).await;
             }
-            Err(error) => {
-                tracing::warn!(%error, "heartbeat");
+        }
+        Ok(())
+    }
+
+    /// Asks the store, for a sixth of the lease at most: one that goes dark must leave the time to
+    /// ask again.
+    async fn renew_lease(&self, held: &[ClaimRef]) -> Result<HeartbeatAnswer, StoreError> {
+        let span = self.parts.config.lease / 6;
+        tokio::select! {
+            biased;
+            answer = self.parts.store.heartbeat(&self.parts.worker, held) => answer,
+            () = self.parts.clock.sleep(span) => {
+                let why = format!("no answer within {span:?}");
+                Err(StoreError::Unavailable { operation: "heartbeat", why })
             }
         }
     }
@@ -113,5 +141,25 @@ impl Worker {
             tracing::warn!(%error, "register worker");
         }
         registered.is_ok()
+    }
+}
+
+/// How long to wait for the next heartbeat. After one that failed it is a tenth of the interval,
+/// doubled with each one that fails after it, up to the interval.
+fn pause_after(n_failed: u32, interval: Duration) -> Duration {
+    match n_failed.checked_sub(1) {
+        None => interval,
+        Some(n_doubled) => (interval / 10 * (1 << n_doubled.min(4))).min(interval),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_that_failed_is_tried_again_soon() {
+        let secs = |n_failed| pause_after(n_failed, Duration::from_secs(10)).as_secs();
+        assert_eq!([0, 1, 2, 3, 4, 5, 6, 100].map(secs), [10, 1, 2, 4, 8, 10, 10, 10]);
     }
 }

@@ -118,6 +118,13 @@ impl PostgresStore {
         Ok(session)
     }
 
+    /// As [`begin`](Self::begin), for what takes a leader longer than a look.
+    async fn begin_duty(&self) -> PgResult<Session> {
+        let session = Session::unopened_duty(&self.shared.pool).await?;
+        session.open().await?;
+        Ok(session)
+    }
+
     /// Commits.
     async fn commit_session(&self, session: Session) -> PgResult<()> {
         session.close().await?;

@@ -1,6 +1,7 @@
 //! Opening a store: what can be wrong with the way to a server is told here, once, with its
 //! remedy. Later the same errors are outages: work waits until they are over.
 
+use std::future::Future;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +11,9 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Config, Transaction};
 
-use super::connection::connect::{Connector, Driver};
+use super::connection::connect::{CONNECT_MAX, Connector, Driver};
 use super::connection::options::{Access, PostgresOptions};
+use super::connection::patience::{BRIEF, Patience};
 use super::connection::pool::{Pool, PoolParts, describe};
 use super::connection::role::Role;
 use super::connection::settings::{begin, session_settings};
@@ -24,8 +26,8 @@ use crate::ports::StoreError;
 /// The oldest server whose SQL we speak.
 const SERVER_VERSION_MIN: i32 = 140_000;
 
-/// A connection that has not come about by then is given up.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A migration that has not ended by then is given up; it may have to wait for others.
+const MIGRATION_MAX: Duration = Duration::from_hours(1);
 
 /// Silence on a connection after which the other side is asked, how often, and when what was
 /// sent must have been received: a machine that vanished is noticed within half a minute.
@@ -74,6 +76,7 @@ impl PostgresStore {
             direct,
             connections_max: options.connections_max,
             begin: begin(&options),
+            statement_timeout: options.statement_timeout,
             schema: options.schema,
             clock: options.clock,
             is_pooled: options.is_pooled,
@@ -110,17 +113,34 @@ async fn prepare(
     connector: Connector,
     options: &PostgresOptions,
 ) -> Result<(), Failed> {
-    let (mut client, driven) = driver.connect(connector).await?;
-    // A pooler may give every transaction another connection, so what is asked is asked in one.
-    let look = client.transaction().await?;
-    check_server(&look, options.access).await?;
-    let applied = migrate::version_applied(&look, &options.schema).await?;
-    look.commit().await?;
-    migrate::migrate(&mut client, &options.schema, applied, options.access).await?;
+    let looked = async {
+        let (mut client, driven) = driver.connect(connector).await?;
+        // A pooler may give every transaction another connection, so what is asked is asked in one.
+        let look = client.transaction().await?;
+        check_server(&look, options.access).await?;
+        let applied = migrate::version_applied(&look, &options.schema).await?;
+        look.commit().await?;
+        Ok::<_, Failed>((client, driven, applied))
+    };
+    let (mut client, driven, applied) = within(CONNECT_MAX + BRIEF, looked).await?;
+    let migrate = migrate::migrate(&mut client, &options.schema, applied, options.access);
+    within(MIGRATION_MAX, migrate).await?;
     drop(client);
     // The connection says goodbye before the next one is made.
-    let _ = driven.await;
+    let _ = within(BRIEF, async { Ok(driven.await) }).await;
     Ok(())
+}
+
+/// What a server that goes dark keeps nobody from: waiting for it ends.
+async fn within<T>(
+    span: Duration,
+    answer: impl Future<Output = Result<T, Failed>>,
+) -> Result<T, Failed> {
+    Patience::Each(span).wait_for(answer).await.unwrap_or_else(|| {
+        let why =
+            format!("no answer within {span:?}; check host and port, and that the server runs");
+        Err(StoreError::Unavailable { operation: "connect to postgres", why }.into())
+    })
 }
 
 async fn check_server(client: &Transaction<'_>, access: Access) -> Result<(), Failed> {
@@ -189,7 +209,7 @@ fn ssl_mode(tls: &TlsParameters, has_roots: bool) -> Result<(SslMode, Check), St
 /// What the URL does not say about dead peers, we do.
 fn notice_dead_peers(config: &mut Config) {
     if config.get_connect_timeout().is_none() {
-        config.connect_timeout(CONNECT_TIMEOUT);
+        config.connect_timeout(CONNECT_MAX);
     }
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(TCP_USER_TIMEOUT);

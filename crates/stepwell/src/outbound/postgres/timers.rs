@@ -49,14 +49,14 @@ impl PostgresStore {
         epoch: Epoch,
         span: Duration,
     ) -> PgResult<Done<Option<(RunKey, Node)>>> {
-        let session = self.begin(Role::Leader).await?;
+        let session = self.begin_duty().await?;
         let answer = put_off(&session, epoch, span).await?;
         self.commit_session(session).await?;
         Ok(Done::quiet(answer))
     }
 
     async fn fire_once(&self, epoch: Epoch, timers_max: usize) -> PgResult<Done<FiredTimers>> {
-        let session = self.begin(Role::Leader).await?;
+        let session = self.begin_duty().await?;
         lock_serving_shared(&session).await?;
         let runs = self.shared.runs(&session);
         let (answer, hints) = fire(&runs, epoch, timers_max).await?;

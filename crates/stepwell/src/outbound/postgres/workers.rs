@@ -99,7 +99,7 @@ impl PostgresStore {
     }
 
     async fn reap_once(&self, epoch: Epoch, request: &ReapRequest) -> PgResult<Done<Reaped>> {
-        let session = self.begin(Role::Leader).await?;
+        let session = self.begin_duty().await?;
         let runs = self.shared.runs(&session);
         let (answer, hints) = reap(&runs, epoch, request).await?;
         let learned = runs.queues.learned();

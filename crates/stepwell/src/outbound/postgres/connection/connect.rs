@@ -19,6 +19,9 @@ use tokio_util::task::TaskTracker;
 
 use super::role::Role;
 
+/// A connection that has not come about by then, with all that is settled first, is given up.
+pub(crate) const CONNECT_MAX: Duration = Duration::from_secs(10);
+
 /// How long ended connections get to say goodbye to the server.
 const GOODBYE: Duration = Duration::from_secs(1);
 
@@ -46,7 +49,8 @@ impl Connector {
         connector
     }
 
-    /// Connects; the caller drives what it gets. Called on the driving thread.
+    /// Connects; the caller drives what it gets, and gives up after a while. Called on the driving
+    /// thread.
     pub(crate) async fn dial(&self) -> Result<(Client, Wire), Error> {
         self.config.connect(self.tls.clone()).await
     }
@@ -102,16 +106,17 @@ impl Driver {
         drop(self.runtime.spawn(future));
     }
 
-    /// Makes a connection that this thread drives.
+    /// Makes a connection that this thread drives. The caller gives up after [`CONNECT_MAX`].
+    #[expect(clippy::disallowed_methods, reason = "what the caller gave up must not stay behind")]
     pub(crate) async fn connect(
         &self,
         connector: Connector,
     ) -> Result<(Client, JoinHandle<()>), Error> {
-        let connected = self.runtime.spawn(connector.connect(self.tracker.clone()));
-        match connected.await {
-            Ok(connected) => connected,
-            // The thread is gone, and with it the store: nobody waits for this for long.
-            Err(_) => std::future::pending().await,
+        let connect = tokio::time::timeout(CONNECT_MAX, connector.connect(self.tracker.clone()));
+        match self.runtime.spawn(connect).await {
+            Ok(Ok(connected)) => connected,
+            // It took too long, or the thread is gone, and with it the store.
+            Ok(Err(_)) | Err(_) => std::future::pending().await,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod connect;
 pub(crate) mod options;
+pub(crate) mod patience;
 pub(crate) mod pool;
 pub(crate) mod role;
 pub(crate) mod settings;

@@ -6,15 +6,13 @@ use std::time::Duration;
 use deadpool_postgres::{Manager, ManagerConfig, Object, RecyclingMethod, Runtime, Timeouts};
 
 use super::super::sql::Texts;
-use super::connect::{Connector, Driver, PoolConnect};
+use super::connect::{CONNECT_MAX, Connector, Driver, PoolConnect};
+use super::patience::{BRIEF, Patience};
 use super::role::Role;
 use crate::ports::{Clock, StoreError, TrafficCounter};
 
 /// A connection from the pool.
 pub(crate) type Client = Object;
-
-/// Longest wait for a connection of the pool.
-const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The connections of a store.
 pub(crate) struct Pool {
@@ -30,6 +28,8 @@ pub(crate) struct Pool {
     pub(crate) traffic: TrafficCounter,
     /// How a transaction begins.
     pub(crate) begin: String,
+    /// How long transactions wait for the answer to each statement.
+    pub(crate) patience: Patience,
     /// Whether nothing may outlive a transaction on connections for work.
     pub(crate) is_pooled: bool,
     /// Whether the leader's connection can hold a lock beyond a transaction.
@@ -46,6 +46,7 @@ pub(crate) struct PoolParts {
     pub(crate) schema: String,
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) begin: String,
+    pub(crate) statement_timeout: Duration,
     pub(crate) is_pooled: bool,
 }
 
@@ -55,7 +56,7 @@ impl Pool {
         let pool = |connector: &Connector, role: Role, n: usize| {
             let connector = connector.for_role(role);
             let connect = PoolConnect { connector, driver: Arc::clone(&driver) };
-            connections(connect, n)
+            connections(connect, n, role.wait_max())
         };
         let leader = parts.direct.as_ref().unwrap_or(&parts.work);
         Ok(Self {
@@ -68,6 +69,7 @@ impl Pool {
             clock: parts.clock,
             traffic: TrafficCounter::default(),
             begin: parts.begin,
+            patience: Patience::beyond(parts.statement_timeout),
             is_pooled: parts.is_pooled,
             has_leader_lock: !parts.is_pooled || parts.direct.is_some(),
         })
@@ -76,6 +78,14 @@ impl Pool {
     /// The injected time, if there is one; else a statement takes the database's own.
     pub(crate) fn injected_now(&self) -> Option<i64> {
         self.clock.as_ref().map(|clock| clock.now().as_micros())
+    }
+
+    /// A connection has gone dark. Others that are idle may have gone with it, and whoever took one
+    /// would find that out after a long wait; new ones are quickly made.
+    pub(crate) fn went_dark(&self) {
+        for pool in [&self.work, &self.heartbeat] {
+            drop(pool.retain(|_, _| false));
+        }
     }
 
     /// A connection for this.
@@ -104,12 +114,16 @@ pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
     source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
-fn connections(connect: PoolConnect, n: usize) -> Result<deadpool_postgres::Pool, String> {
+fn connections(
+    connect: PoolConnect,
+    n: usize,
+    wait_max: Duration,
+) -> Result<deadpool_postgres::Pool, String> {
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let config = tokio_postgres::Config::new();
     let manager = Manager::from_connect(config, connect, recycling);
     let timeouts =
-        Timeouts { wait: Some(WAIT_MAX), create: Some(WAIT_MAX), recycle: Some(WAIT_MAX) };
+        Timeouts { wait: Some(wait_max), create: Some(CONNECT_MAX), recycle: Some(BRIEF) };
     let pool = deadpool_postgres::Pool::builder(manager)
         .max_size(n)
         .timeouts(timeouts)

@@ -6,7 +6,7 @@ pub(crate) mod retry;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::task::Poll;
 
 pub(crate) use error::{Conflict, PgError, PgResult};
@@ -15,6 +15,7 @@ use stepwell_core::time::Timestamp;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Row, Statement};
 
+use super::connection::patience::Patience;
 use super::connection::pool::{Client, Pool};
 use super::connection::role::Role;
 use super::rows::{self, Param, corrupt};
@@ -38,6 +39,10 @@ type Answer<'s, T> = Pin<Box<dyn Future<Output = PgResult<T>> + Send + 's>>;
 pub(crate) struct Session {
     client: Option<Client>,
     pool: Arc<Pool>,
+    patience: Patience,
+    /// An answer did not come in time, or was not waited for where it should have come soon: the
+    /// connection may be dark.
+    is_dark: AtomicBool,
     now_micros: AtomicI64,
     /// Held by whoever prepares and sends next. It is handed on in the order of asking.
     sending: tokio::sync::Mutex<()>,
@@ -46,9 +51,24 @@ pub(crate) struct Session {
 impl Session {
     /// A transaction that is yet to be [opened](Self::open), on a connection that is kept for this.
     pub(crate) async fn unopened(pool: &Arc<Pool>, role: Role) -> PgResult<Self> {
+        match role {
+            Role::Heartbeat | Role::Leader => Self::patient(pool, role, Patience::brief()).await,
+            Role::Work | Role::Listen => Self::patient(pool, role, pool.patience).await,
+        }
+    }
+
+    /// As [`unopened`](Self::unopened), for what takes a leader longer than a look.
+    pub(crate) async fn unopened_duty(pool: &Arc<Pool>) -> PgResult<Self> {
+        Self::patient(pool, Role::Leader, pool.patience).await
+    }
+
+    async fn patient(pool: &Arc<Pool>, role: Role, patience: Patience) -> PgResult<Self> {
+        let client = patience.wait_for(pool.get(role)).await;
         Ok(Self {
-            client: Some(pool.get(role).await?),
+            client: Some(client.ok_or_else(|| no_answer(patience))??),
             pool: Arc::clone(pool),
+            patience,
+            is_dark: AtomicBool::new(false),
             now_micros: AtomicI64::new(0),
             sending: tokio::sync::Mutex::default(),
         })
@@ -124,11 +144,11 @@ impl Session {
 
     /// The rows of a statement.
     pub(crate) fn all<'s>(&'s self, sql: Sql, params: Params<'s>) -> Answer<'s, Vec<Row>> {
-        Box::pin(async move {
+        Box::pin(self.answered(async move {
             let turn = self.sending.lock().await;
             let statement = self.prepare(sql).await?;
             Ok(sent(self.client()?.query(&statement, params), turn).await?)
-        })
+        }))
     }
 
     /// The first row of a statement.
@@ -138,18 +158,18 @@ impl Session {
 
     /// Runs a statement that gives no rows.
     pub(crate) fn run<'s>(&'s self, sql: Sql, params: Params<'s>) -> Answer<'s, ()> {
-        Box::pin(async move {
+        Box::pin(self.answered(async move {
             let turn = self.sending.lock().await;
             let statement = self.prepare(sql).await?;
             sent(self.client()?.execute(&statement, params), turn).await?;
             Ok(())
-        })
+        }))
     }
 
     /// Runs a statement that inserts rows. Says whether none of their keys was taken; if one was,
     /// the transaction has failed.
     pub(crate) fn insert<'s>(&'s self, sql: Sql, params: Params<'s>) -> Answer<'s, bool> {
-        Box::pin(async move {
+        Box::pin(self.answered(async move {
             let turn = self.sending.lock().await;
             let statement = self.prepare(sql).await?;
             match sent(self.client()?.execute(&statement, params), turn).await {
@@ -157,14 +177,25 @@ impl Session {
                 Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(false),
                 Err(error) => Err(error.into()),
             }
-        })
+        }))
     }
 
     /// Sends a command as it is.
     fn tell<'s>(&'s self, command: &'s str) -> Answer<'s, ()> {
-        Box::pin(async move {
+        Box::pin(self.answered(async move {
             let turn = self.sending.lock().await;
             Ok(sent(self.client()?.batch_execute(command), turn).await?)
+        }))
+    }
+
+    /// An answer of the server, unless it does not come in time.
+    async fn answered<T>(&self, answer: impl Future<Output = PgResult<T>>) -> PgResult<T> {
+        let waiting = Waiting(self);
+        let answer = self.patience.wait_for(answer).await;
+        std::mem::forget(waiting);
+        answer.unwrap_or_else(|| {
+            self.is_dark.store(true, Ordering::Release);
+            Err(no_answer(self.patience).into())
         })
     }
 
@@ -187,13 +218,35 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let Some(client) = self.client.take() else { return };
+        if self.is_dark.load(Ordering::Acquire) {
+            // Taken out of the pool, the connection closes and the server rolls back.
+            drop(Client::take(client));
+            self.pool.went_dark();
+            return;
+        }
         self.pool.driver.spawn(async move {
-            if client.batch_execute("rollback").await.is_err() {
-                // Taken out of the pool, the connection closes and the server rolls back.
+            let rolled_back = client.batch_execute("rollback");
+            if !matches!(Patience::brief().wait_for(rolled_back).await, Some(Ok(()))) {
                 drop(Client::take(client));
             }
         });
     }
+}
+
+/// Somebody waits for an answer. Dropped, they have given it up: where answers come soon or not at
+/// all, the connection is not used again; elsewhere many a reader goes away without a reason.
+struct Waiting<'s>(&'s Session);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Patience::Until(_) = self.0.patience {
+            self.0.is_dark.store(true, Ordering::Release);
+        }
+    }
+}
+
+fn no_answer(patience: Patience) -> StoreError {
+    StoreError::Unavailable { operation: "postgres", why: patience.words() }
 }
 
 /// Sends a statement, hands the turn to send on, and waits for the answer.

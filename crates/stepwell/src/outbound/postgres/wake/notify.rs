@@ -5,6 +5,7 @@
 //! notification that names what there is to see, so that others look at nothing else: of many
 //! processes, each hears all others. It is only a hint: without it, everything is found by polling.
 
+use std::future::Future;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,7 +13,8 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tokio_postgres::{AsyncMessage, Client, Notification};
 
-use super::super::connection::connect::Connector;
+use super::super::connection::connect::{CONNECT_MAX, Connector};
+use super::super::connection::patience::Patience;
 use super::super::connection::pool::{Pool, describe};
 use super::super::lookup::PlanCache;
 use super::super::lookup::plans::DEFINITION_REVISIONS;
@@ -88,6 +90,20 @@ enum Broken {
     Deaf,
 }
 
+impl Broken {
+    fn silent() -> Self {
+        Self::Connection(Patience::brief().words())
+    }
+}
+
+/// The server's answer, unless it does not come in time.
+async fn answered<T>(
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, Broken> {
+    let answer = Patience::brief().wait_for(answer).await;
+    Ok(answer.ok_or_else(Broken::silent)??)
+}
+
 impl From<tokio_postgres::Error> for Broken {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Connection(describe(&error))
@@ -125,7 +141,8 @@ impl WakeChannel {
 
     /// Connects, listens, and tells until the connection ends or the store is gone.
     async fn converse(&self) -> Result<(), Broken> {
-        let (client, mut connection) = self.connector.dial().await?;
+        let dialled = Patience::Each(CONNECT_MAX).wait_for(self.connector.dial()).await;
+        let (client, mut connection) = dialled.ok_or_else(Broken::silent)??;
         let telling = self.tell(&client);
         tokio::pin!(telling);
         loop {
@@ -184,23 +201,23 @@ impl WakeChannel {
     /// Listens, and makes sure that what is told can be heard.
     #[expect(clippy::disallowed_methods, reason = "a test that is not heard has failed")]
     async fn listen(&self, client: &Client) -> Result<(), Broken> {
-        let row = client.query_one("select pg_backend_pid()", &[]).await?;
+        let row = answered(client.query_one("select pg_backend_pid()", &[])).await?;
         let pid = rows::server::read_pid(&row)?;
         self.own.store(pid, Ordering::Release);
         // The channel is made of the schema's name, which was checked to need no quotes.
-        client.batch_execute(&["listen ", &self.name].concat()).await?;
+        answered(client.batch_execute(&["listen ", &self.name].concat())).await?;
         self.notify(client, TEST).await?;
         let heard = tokio::time::timeout(TEST_TIMEOUT, self.wakes.heard_ourselves.notified()).await;
         heard.map_err(|_| Broken::Deaf)
     }
 
-    async fn notify(&self, client: &Client, payload: &str) -> Result<(), tokio_postgres::Error> {
+    async fn notify(&self, client: &Client, payload: &str) -> Result<(), Broken> {
         let tell = "select pg_notify($1, $2)";
-        client.execute(tell, &[&self.name, &payload]).await.map(drop)
+        answered(client.execute(tell, &[&self.name, &payload])).await.map(drop)
     }
 
     async fn look_at_policies(&self, client: &Client) -> Result<(), Broken> {
-        let row = client.query_one(&self.revisions, &[]).await?;
+        let row = answered(client.query_one(&self.revisions, &[])).await?;
         if let Some(plans) = self.plans.upgrade() {
             plans.saw_revisions(rows::definition::read_revisions(&row)?);
         }

@@ -1,0 +1,8 @@
+//! Engines whose connections to PostgreSQL break in every way, on real time.
+
+mod dark;
+mod lost;
+mod outage;
+mod pooled;
+mod support;
+mod wake_ups;
