@@ -124,6 +124,9 @@ const LIES_ABOUT_RUNS: &[(&str, Lie)] = &[
     ("time that goes back in the log", |s, d| {
         log(d, &s.ended).run.ended_at = Some(Timestamp::EPOCH);
     }),
+    ("a task that started after the deadline", |s, d| {
+        log(d, &s.open).attempts[0].claim.started_at = Timestamp::MAX;
+    }),
     ("an event number skipped", |s, d| log(d, &s.open).run.next_event += 1),
     ("two runs of one id", |s, d| {
         let (tenant, id) = (s.ended.tenant.clone(), s.ended.id.clone());

@@ -140,14 +140,15 @@ impl Stage {
         row.expect("it answers").get(0)
     }
 
-    /// Moves the deadlines of all runs into the past, for runs on time that goes on.
+    /// Lets the deadlines of all runs pass at this moment, for runs on time that goes on.
     pub(crate) async fn let_deadlines_pass(&self) {
         let node = Node::DEADLINE.0;
         let pass = format!(
-            "update {SCHEMA}.run set deadline = started_at where deadline is not null; \
-             update {SCHEMA}.timer set due_at = run.started_at from {SCHEMA}.run \
+            "update {SCHEMA}.run set deadline = extract(epoch from clock_timestamp()) * 1000000 \
+             where deadline is not null; \
+             update {SCHEMA}.timer set due_at = run.deadline from {SCHEMA}.run \
              where timer.run = run.key and timer.node = {node}; \
-             update {SCHEMA}.ready set deadline = run.started_at from {SCHEMA}.run \
+             update {SCHEMA}.ready set deadline = run.deadline from {SCHEMA}.run \
              where ready.run = run.key and ready.deadline is not null"
         );
         self.duet.watcher().batch_execute(&pass).await.expect("rows can be changed");

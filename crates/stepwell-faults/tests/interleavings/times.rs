@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use stepwell::testing::conformance::world::waiting;
+use stepwell::testing::conformance::world::{WORKER, waiting, worker};
 use stepwell_faults::interleave::Explorer;
 
 use crate::acts::{self, Act};
@@ -26,6 +26,16 @@ async fn a_cancel_that_waited_for_a_commit_is_logged_behind_it() {
     let run = stage.world.start(&flow).await;
     let task = stage.world.claim_one().await;
     meet(stage, &acts::cancel(run.key), &acts::complete(task.claim)).await;
+}
+
+#[tokio::test]
+async fn a_cancel_that_waited_for_a_claim_is_logged_behind_its_start() {
+    // The claim locks no run, only the tasks that it takes.
+    let stage = open().await;
+    let flow = stage.world.define("a; b; c < a").await;
+    let run = stage.world.start(&flow).await;
+    let claim = acts::claim(&worker(WORKER), 1, 1);
+    meet(stage, &acts::cancel(run.key), &claim).await;
 }
 
 #[tokio::test]

@@ -57,6 +57,16 @@ pub(crate) fn read_of(row: &Row, workers: &HashMap<i64, WorkerId>) -> Read<(RunK
     })
 }
 
+selected! {
+    /// Read with a task that is locked.
+    Locked { At, }
+}
+
+/// When a task was locked, in microseconds.
+pub(crate) fn read_locked_at(row: &Row) -> Read<i64> {
+    Cells::of(row).behind::<Col>().get(Locked::At)
+}
+
 /// The number of the worker that holds a task.
 pub(crate) fn read_worker_no(row: &Row) -> Read<Option<i64>> {
     Cells::of(row).get(Col::Worker)

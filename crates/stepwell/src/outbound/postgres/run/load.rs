@@ -44,13 +44,11 @@ pub(super) struct LoadedTasks {
 }
 
 impl RunSet<'_> {
-    /// Locks runs in the order of their keys. From then on the time of the transaction is that at
-    /// which it had them all.
+    /// Locks runs in the order of their keys. The time of the transaction is from then on that at
+    /// which it had the last of what it locks.
     pub(super) async fn lock(&self, runs: &[RunKey]) -> PgResult<Vec<StoredRun>> {
         let rows = self.session.all(LOCK_RUNS, &[&keys(runs)]).await?;
-        if let Some(last) = rows.last() {
-            self.session.set_now(run::read_locked_at(last)?);
-        }
+        self.saw_lock(rows.last().map(run::read_locked_at).transpose()?);
         let tenants = rows.iter().map(run::read_tenant_no).collect::<Result<BTreeSet<_>, _>>()?;
         let names = self.ids.tenant_names(&tenants).await?;
         let read = |row: &Row| {
@@ -58,6 +56,13 @@ impl RunSet<'_> {
             run::read_of(row, tenant.ok_or_else(|| corrupt("a tenant is missing"))?)
         };
         Ok(read_all(&rows, read)?)
+    }
+
+    /// Takes the time at which the last row was locked for that of the transaction.
+    fn saw_lock(&self, at: Option<i64>) {
+        if let Some(at) = at {
+            self.session.set_now(at);
+        }
     }
 
     /// What has to be loaded, if all these runs are what this process remembers.
@@ -119,7 +124,9 @@ impl RunSet<'_> {
         let (mut found, tenants) = if plan.tasks.is_empty() {
             (Vec::new(), None)
         } else if plan.may_touch_queued {
-            (self.session.all(LOCK_TASKS, &params).await?, None)
+            let found = self.session.all(LOCK_TASKS, &params).await?;
+            self.saw_lock(found.last().map(task::read_locked_at).transpose()?);
+            (found, None)
         } else {
             let (found, tenants) = tokio::join!(
                 biased;
@@ -129,7 +136,9 @@ impl RunSet<'_> {
             (found?, tenants?)
         };
         if !plan.all_open.is_empty() {
-            found.extend(self.session.all(LOCK_OPEN_TASKS, &[&plan.all_open]).await?);
+            let open = self.session.all(LOCK_OPEN_TASKS, &[&plan.all_open]).await?;
+            self.saw_lock(open.last().map(task::read_locked_at).transpose()?);
+            found.extend(open);
         }
         let mut tasks: HashMap<RunKey, Vec<TaskRow>> = HashMap::new();
         for (run, task) in self.tasks_of(&found).await? {

@@ -1,7 +1,8 @@
 -- name: first_ready
 -- The first tasks of a queue that a worker can take, one suspect among them if it may, and where
 -- their rows are. Skip locked keeps workers apart and never waits; the task must still be queued,
--- and its run's deadline be ahead; before the queue's watermark nothing is left. Index: primary key
+-- and its run's deadline be ahead, by the clock: the task may have been queued after the claim
+-- began, and after the deadline. Before the queue's watermark nothing is left. Index: primary key
 -- of ready, in fair order, from the watermark on; ready_suspect, for without it a claim would read
 -- the whole queue for one.
 with watermark as materialized (
@@ -15,7 +16,7 @@ with watermark as materialized (
     where r.queue = $1 and r.order_key >= (select order_key from watermark)
         and r.service = any($2) and r.losses < $3
         and t.state = {task.QUEUED} and t.due_at is null
-        and (r.deadline is null or r.deadline > coalesce($6, {now}))
+        and (r.deadline is null or r.deadline > coalesce($6, {clock}))
     order by r.order_key, r.number
     limit $4
     for update of r, t skip locked
@@ -26,7 +27,7 @@ with watermark as materialized (
     where r.queue = $1 and r.order_key >= (select order_key from watermark)
         and r.service = any($2) and r.losses > 0 and r.losses >= $3
         and t.state = {task.QUEUED} and t.due_at is null
-        and (r.deadline is null or r.deadline > coalesce($6, {now}))
+        and (r.deadline is null or r.deadline > coalesce($6, {clock}))
     order by r.order_key, r.number
     limit $5
     for update of r, t skip locked

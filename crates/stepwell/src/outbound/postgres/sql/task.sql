@@ -1,17 +1,24 @@
 -- name: lock_tasks
--- Locked after their runs, in order; a claim that holds one is waited for.
-select {task}
-from unnest($1::uuid[], $2::int[]) as asked (run, node)
-join stepwell.task on task.run = asked.run and task.node = asked.node
-order by task.run, task.node
-for update of task
+-- Locked after their runs, in order; a claim that holds one is waited for. Each row comes with the
+-- time at which it was locked: what such a claim started is not ended before.
+with locked as materialized (
+    select {task}
+    from unnest($1::uuid[], $2::int[]) as asked (run, node)
+    join stepwell.task on task.run = asked.run and task.node = asked.node
+    order by task.run, task.node
+    for update of task
+)
+select locked.*, {clock} from locked
 
 -- name: lock_open_tasks
--- Locked after their runs, in order.
-select {task} from stepwell.task
-where task.run = any($1) and task.state < {task.COMPLETED}
-order by task.run, task.node
-for update of task
+-- Locked after their runs, in order, with the time as of lock_tasks.
+with locked as materialized (
+    select {task} from stepwell.task
+    where task.run = any($1) and task.state < {task.COMPLETED}
+    order by task.run, task.node
+    for update of task
+)
+select locked.*, {clock} from locked
 
 -- name: read_some_tasks
 select {task}
