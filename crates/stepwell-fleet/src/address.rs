@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stepwell::ports::{DynStore, StoreError};
-use stepwell::{Engine, EngineBuilder, PostgresOptions, PostgresStore, SqliteStore};
+use stepwell::{Engine, EngineBuilder, Error, PostgresOptions, PostgresStore, SqliteStore};
 
 use crate::real_time::{Deadline, pause};
 use crate::{Failure, Result};
@@ -61,6 +61,23 @@ impl Address {
         match self {
             Self::Postgres { url, schema } => Ok(Engine::builder(connect(url, schema).await?)),
             Self::Sqlite(path) => Ok(Engine::builder(SqliteStore::open(path).await?)),
+        }
+    }
+
+    /// As [`Address::builder`]; waits for a file, too, that a worker holds which is frozen while it
+    /// writes.
+    ///
+    /// # Errors
+    /// As [`Address::builder`].
+    pub async fn builder_in_time(&self) -> Result<EngineBuilder<()>> {
+        let Self::Sqlite(path) = self else { return self.builder().await };
+        let deadline = Deadline::after(WAIT_MAX);
+        loop {
+            match SqliteStore::open(path).await {
+                Ok(store) => return Ok(Engine::builder(store)),
+                Err(Error::Unavailable { .. }) if !deadline.has_passed() => pause(RETRY).await,
+                Err(error) => return Err(Failure::of("open", error)),
+            }
         }
     }
 

@@ -105,19 +105,25 @@ impl Fleet {
         worker.stopped().await
     }
 
-    /// Stops all workers; none may have ended by itself.
+    /// Stops all workers; none may have ended by itself. Afterwards none lives, whatever happened.
     ///
     /// # Errors
     /// If one does not stop with exit code 0 and a report.
     pub async fn stop_all(&mut self) -> Result<Vec<WorkerMessage>> {
-        for worker in &self.workers {
-            worker.terminate()?;
+        let (mut reports, mut failures) = (Vec::new(), Vec::new());
+        let mut stopping = Vec::new();
+        for worker in std::mem::take(&mut self.workers) {
+            // One that has ended cannot be told; its report says how it ended.
+            let _ = worker.terminate();
+            stopping.push(worker);
         }
-        let mut reports = Vec::new();
-        for mut worker in std::mem::take(&mut self.workers) {
-            reports.push(worker.stopped().await?);
+        for mut worker in stopping {
+            match worker.stopped().await {
+                Ok(report) => reports.push(report),
+                Err(error) => failures.push(error.to_string()),
+            }
         }
-        Ok(reports)
+        if failures.is_empty() { Ok(reports) } else { Err(Failure(failures.join("\n"))) }
     }
 
     /// The workers that ended without having been asked to, in words.

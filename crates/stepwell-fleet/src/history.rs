@@ -40,6 +40,8 @@ pub enum Mark {
     Gave(u64),
     /// It fails on purpose.
     Failed,
+    /// It goes waiting for a signal.
+    Waits,
 }
 
 /// An execution as its lines name it.

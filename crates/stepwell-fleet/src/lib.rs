@@ -6,6 +6,7 @@
 //! does all of that at random. Nothing here is for users of Stepwell.
 
 pub mod address;
+pub mod asked;
 pub mod chance;
 pub mod checker;
 pub mod cluster;

@@ -1,13 +1,15 @@
-//! A client that starts runs, waits for their ends, and remembers which starts were acknowledged.
+//! A client that starts runs, sends them signals, cancels some, waits for their ends, and remembers
+//! what it was told.
 
 use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use stepwell::core::id::RunKey;
-use stepwell::{Engine, Error, Run};
+use stepwell::{Engine, Error, Run, Sent};
 
 use crate::address::Address;
+use crate::asked::{Asked, AskedCancel, AskedOfRun};
 use crate::chance::Chance;
 use crate::expected::{input_of, run_id};
 use crate::plan::{self, N_RANDOM, StepPlan, random_name};
@@ -23,53 +25,85 @@ const RETRY: Duration = Duration::from_millis(50);
 /// Runs belong to a few tenants, so that fairness is at work too.
 const TENANTS: [&str; 3] = ["ada", "bob", "eve"];
 
+/// One run in so many gets a deadline, and one in so many is cancelled, if runs end early at all.
+const EARLY_ONE_IN: usize = 6;
+
 /// Waits for the end of one run.
-type RunEnd = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+type RunEnd = Pin<Box<dyn Future<Output = Result<AskedOfRun>> + Send>>;
 
 /// A client of the store. It executes nothing.
 pub struct Load {
     engine: Engine,
     label: String,
     chance: Chance,
-    acknowledged: Vec<String>,
+    ends_some_early: bool,
+    asked: Asked,
     in_flight: FuturesUnordered<RunEnd>,
 }
 
-/// The steps of a plan that wait for a signal.
+/// When a run is cancelled, and how.
+#[derive(Clone, Copy)]
+struct CancelPlan {
+    after: Duration,
+    force: bool,
+}
+
+/// The steps of a plan that are sent a signal.
 fn awaited(plan: &str) -> impl Iterator<Item = usize> {
     let plan = plan::all().into_iter().find(|known| known.name == plan);
     let steps = plan.map(|plan| plan.steps).unwrap_or_default();
-    (0..steps.len()).filter(move |place| steps[*place].awaits)
+    (0..steps.len()).filter(move |place| steps[*place].wait.is_some_and(|wait| wait.is_sent))
 }
 
 /// Sends a run the signal of one of its steps, twice, and under one key: some come before their
 /// wait, some after, and none may be lost or count twice. While the store cannot be reached, the
-/// same signal is repeated.
-async fn send(run: &Run, place: usize) -> Result<()> {
+/// same signal is repeated. Gives the signal's name if it was accepted.
+async fn send(run: &Run, place: usize) -> Result<Option<String>> {
     let input = input_of(run.id()).ok_or_else(|| Failure("a run's id tells no input".into()))?;
     let (name, payload) = (StepPlan::signal_name(place), plan::signal(input, place));
     let deadline = Deadline::after(WAIT_MAX);
-    let mut n_sent = 0;
+    let (mut n_sent, mut is_accepted) = (0, false);
     while n_sent < 2 {
         match run.signal(&name, &payload).key(&name).await {
-            // A run whose wait is skipped may end before.
-            Ok(_) => n_sent += 1,
+            // A run whose wait is skipped, or which is cancelled, may end before.
+            Ok(sent) => {
+                n_sent += 1;
+                is_accepted |= matches!(sent, Sent::Accepted { .. });
+            }
             Err(Error::Unavailable { .. }) if !deadline.has_passed() => pause(RETRY).await,
             Err(error) => return Err(Failure::of("send a signal", error)),
         }
     }
-    Ok(())
+    Ok(is_accepted.then_some(name))
 }
 
-/// Sends a run all signals that its steps wait for.
+/// Sends a run all signals that its steps wait for; gives the names of those that were accepted.
 ///
 /// # Errors
 /// If one is refused, or the store stays away.
-pub async fn send_all(run: &Run) -> Result<()> {
+pub async fn send_all(run: &Run) -> Result<Vec<String>> {
+    let mut accepted = Vec::new();
     for place in awaited(run.workflow()) {
-        send(run, place).await?;
+        accepted.extend(send(run, place).await?);
     }
-    Ok(())
+    Ok(accepted)
+}
+
+/// Cancels a run. While the store cannot be reached, the same request is repeated.
+async fn cancel(run: &Run, plan: CancelPlan) -> Result<AskedCancel> {
+    let (CancelPlan { after, force }, mut is_repeated) = (plan, false);
+    pause(after).await;
+    let deadline = Deadline::after(WAIT_MAX);
+    loop {
+        let request = run.cancel().by("load").reason("by chance");
+        let request = if force { request.force() } else { request };
+        match request.await {
+            Ok(answer) => return Ok(AskedCancel { force, is_repeated, answer }),
+            Err(Error::Unavailable { .. }) if !deadline.has_passed() => pause(RETRY).await,
+            Err(error) => return Err(Failure::of("cancel a run", error)),
+        }
+        is_repeated = true;
+    }
 }
 
 impl Load {
@@ -80,14 +114,20 @@ impl Load {
     pub async fn connect(address: &Address, label: &str, seed: u64) -> Result<Self> {
         let engine = address.builder().await?.client_only().start().await?;
         let (label, chance) = (label.to_owned(), Chance::new(seed));
-        let in_flight = FuturesUnordered::new();
-        Ok(Self { engine, label, chance, acknowledged: Vec::new(), in_flight })
+        let (asked, in_flight) = (Asked::default(), FuturesUnordered::new());
+        Ok(Self { engine, label, chance, ends_some_early: false, asked, in_flight })
     }
 
-    /// The ids of the runs whose start was acknowledged.
+    /// Gives some of the runs of [`Load::keep_going`] a deadline that they may miss, and cancels
+    /// some, also by force.
+    pub const fn end_some_early(&mut self) {
+        self.ends_some_early = true;
+    }
+
+    /// What was asked for and answered so far.
     #[must_use]
-    pub fn acknowledged(&self) -> &[String] {
-        &self.acknowledged
+    pub const fn asked(&self) -> &Asked {
+        &self.asked
     }
 
     /// Starts a run of a plan. While the store cannot be reached, the same start is repeated.
@@ -95,19 +135,45 @@ impl Load {
     /// # Errors
     /// If the start is refused, or the store stays away.
     pub async fn start(&mut self, plan: &str) -> Result<Run> {
+        let run = self.start_within(plan, None).await?;
+        self.wait_for(&run, None);
+        Ok(run)
+    }
+
+    /// Starts a run of a plan by chance, which may have to end early.
+    async fn start_any(&mut self) -> Result<()> {
+        let plan = random_name(self.chance.below(N_RANDOM));
+        let (mut deadline, mut cancel) = (None, None);
+        if self.ends_some_early {
+            let is_early = |chance: &mut Chance| chance.one_in(EARLY_ONE_IN);
+            let millis = |n: usize| Duration::from_millis(n as u64);
+            deadline = is_early(&mut self.chance).then(|| millis(1 + self.chance.below(3_000)));
+            cancel = is_early(&mut self.chance).then(|| CancelPlan {
+                after: millis(self.chance.below(1_500)),
+                force: self.chance.one_in(2),
+            });
+        }
+        let run = self.start_within(&plan, deadline).await?;
+        self.wait_for(&run, cancel);
+        Ok(())
+    }
+
+    async fn start_within(&mut self, plan: &str, span: Option<Duration>) -> Result<Run> {
         let input = self.chance.next();
         let id = run_id(&self.label, input);
         let tenant = TENANTS[self.chance.below(TENANTS.len())];
         let deadline = Deadline::after(WAIT_MAX);
-        let run = loop {
-            match self.engine.start_by_name(plan, &input).tenant(tenant).id(&id).await {
-                Ok(run) => break run,
+        loop {
+            let mut start = self.engine.start_by_name(plan, &input).tenant(tenant).id(&id);
+            if let Some(span) = span {
+                start = start.deadline(span);
+            }
+            match start.await {
+                Ok(run) => return Ok(run),
                 Err(Error::Unavailable { .. }) if !deadline.has_passed() => pause(RETRY).await,
                 Err(error) => return Err(Failure::of("start a run", error)),
             }
-        };
-        self.wait_for(&run);
-        Ok(run)
+        }
     }
 
     /// Waits for runs that another process started, too.
@@ -117,23 +183,35 @@ impl Load {
     pub async fn adopt(&mut self, tenant: &str, ids: &[String]) -> Result<()> {
         for id in ids {
             let run = self.engine.run_handle(tenant, id).await?;
-            self.wait_for(&run);
+            self.wait_for(&run, None);
         }
         Ok(())
     }
 
-    fn wait_for(&mut self, run: &Run) {
-        self.acknowledged.push(run.id().to_owned());
+    fn wait_for(&mut self, run: &Run, plan: Option<CancelPlan>) {
+        self.asked.acknowledged.push(run.id().to_owned());
         let waited = run.clone();
         let pauses: Vec<(usize, Duration)> = awaited(run.workflow())
             .map(|place| (place, Duration::from_millis(self.chance.below(300) as u64)))
             .collect();
         self.in_flight.push(Box::pin(async move {
-            for (place, span) in pauses {
-                pause(span).await;
-                send(&waited, place).await?;
-            }
-            Ok(waited.ended().await.map(drop)?)
+            let sent = async {
+                let mut accepted = Vec::new();
+                for (place, span) in pauses {
+                    pause(span).await;
+                    accepted.extend(send(&waited, place).await?);
+                }
+                Ok::<_, Failure>(accepted)
+            };
+            let cancelled = async {
+                match plan {
+                    Some(plan) => cancel(&waited, plan).await.map(Some),
+                    None => Ok(None),
+                }
+            };
+            let (signals, cancel) = tokio::try_join!(sent, cancelled)?;
+            waited.ended().await?;
+            Ok(AskedOfRun { run: waited.id().to_owned(), signals, cancel })
         }));
     }
 
@@ -170,11 +248,12 @@ impl Load {
     ) -> Result<()> {
         while goes_on() {
             while self.in_flight.len() < n_runs && goes_on() {
-                let plan = random_name(self.chance.below(N_RANDOM));
-                self.start(&plan).await?;
+                self.start_any().await?;
             }
             tokio::select! {
-                ended = self.in_flight.next() => ended.transpose().map(drop)?,
+                ended = self.in_flight.next() => {
+                    ended.transpose()?.into_iter().for_each(|of_run| self.asked.add(of_run));
+                }
                 () = pause(RETRY) => {}
             }
         }
@@ -186,10 +265,10 @@ impl Load {
     /// # Errors
     /// If some have not after `span`.
     pub async fn all_ended(&mut self, span: Duration) -> Result<()> {
-        let in_flight = &mut self.in_flight;
+        let (in_flight, asked) = (&mut self.in_flight, &mut self.asked);
         let ended = within("end of all runs", span, async {
             while let Some(ended) = in_flight.next().await {
-                ended?;
+                asked.add(ended?);
             }
             Ok(())
         });

@@ -12,11 +12,24 @@ pub struct Plan {
     pub name: String,
     /// Its steps; parents stand before their children.
     pub steps: Vec<StepPlan>,
+    /// Whether a failure handler follows when a run fails.
+    pub has_handler: bool,
+}
+
+/// A wait for a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitPlan {
+    /// Whether the step waits in its own code. Otherwise a wait stands between its only parent and
+    /// itself.
+    pub is_own: bool,
+    /// How long it waits at most.
+    pub timeout: Option<Duration>,
+    /// Whether the signal is ever sent; a wait for one that is not has a time-out.
+    pub is_sent: bool,
 }
 
 /// One step.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct StepPlan {
     /// Places of its parents in the plan.
     pub parents: Vec<usize>,
@@ -24,8 +37,8 @@ pub struct StepPlan {
     pub needs_all: bool,
     /// A durable sleep between its only parent and itself.
     pub nap: Option<Duration>,
-    /// A wait for a signal between its only parent and itself.
-    pub awaits: bool,
+    /// A wait for a signal.
+    pub wait: Option<WaitPlan>,
     /// It is skipped for one in so many values of its parents; 0 for never.
     pub skipped_one_in: u64,
     /// So many attempts fail on purpose.
@@ -63,6 +76,35 @@ impl StepPlan {
     #[must_use]
     pub fn signal_name(place: usize) -> String {
         format!("go{place}")
+    }
+
+    /// The wait between its only parent and itself.
+    #[must_use]
+    pub fn wait_before(&self) -> Option<WaitPlan> {
+        self.wait.filter(|wait| !wait.is_own)
+    }
+
+    /// The wait in its own code.
+    #[must_use]
+    pub fn own_wait(&self) -> Option<WaitPlan> {
+        self.wait.filter(|wait| wait.is_own)
+    }
+
+    /// The task that waits: the step itself, or the wait before it.
+    #[must_use]
+    pub fn waiter(&self, place: usize) -> Option<String> {
+        let wait = self.wait?;
+        Some(if wait.is_own { Self::name(place) } else { Self::wait_name(place) })
+    }
+
+    /// The last attempt that fails on purpose, unless others were lost or handed back. The first
+    /// attempt of a step that waits only waits.
+    #[must_use]
+    pub fn last_failure(&self) -> u32 {
+        match self.n_failures {
+            0 => 0,
+            n => n + u32::from(self.own_wait().is_some()),
+        }
     }
 
     /// Whether its own condition skips it, given what its parents left.
@@ -131,7 +173,8 @@ pub fn all() -> Vec<Plan> {
         (NAP, vec![step(), after_nap]),
         (FLAKY, vec![flaky]),
     ];
-    let fixed = fixed.into_iter().map(|(name, steps)| Plan { name: name.to_owned(), steps });
+    let plan = |(name, steps): (&str, _)| Plan { name: name.to_owned(), steps, has_handler: false };
+    let fixed = fixed.into_iter().map(plan);
     fixed.chain((0..N_RANDOM).map(random)).collect()
 }
 
@@ -152,7 +195,7 @@ fn random(number: usize) -> Plan {
     let is_parent = |place: &usize| steps.iter().any(|step| step.parents.contains(place));
     let ends = (0..steps.len()).filter(|place| !is_parent(place)).collect();
     steps.push(StepPlan { parents: ends, ..StepPlan::default() });
-    Plan { name: random_name(number), steps }
+    Plan { name: random_name(number), steps, has_handler: chance.one_in(2) }
 }
 
 fn chain(steps: &mut Vec<StepPlan>, from: usize, chance: &mut Chance) {
@@ -180,11 +223,11 @@ fn diamond(steps: &mut Vec<StepPlan>, from: usize, chance: &mut Chance) {
 fn any_step(parents: Vec<usize>, chance: &mut Chance) -> StepPlan {
     let millis = |n: usize| Duration::from_millis(n as u64);
     let may_nap = parents.len() == 1 && chance.one_in(6);
-    let awaits = parents.len() == 1 && !may_nap && chance.one_in(4);
+    let may_wait = !may_nap && chance.one_in(3);
     StepPlan {
         needs_all: chance.one_in(3),
         nap: may_nap.then(|| millis(50 + chance.below(400))),
-        awaits,
+        wait: may_wait.then(|| any_wait(parents.len() == 1, chance)),
         skipped_one_in: if chance.one_in(4) { 3 } else { 0 },
         n_failures: if chance.one_in(5) { 1 + u32::from(chance.one_in(3)) } else { 0 },
         backoff: millis(20 + chance.below(200)),
@@ -193,6 +236,19 @@ fn any_step(parents: Vec<usize>, chance: &mut Chance) -> StepPlan {
         has_gate: false,
         parents,
     }
+}
+
+/// A wait by chance: for ever, for a while in which the signal may come, or for a signal that never
+/// comes.
+fn any_wait(may_stand_before: bool, chance: &mut Chance) -> WaitPlan {
+    let is_own = !may_stand_before || chance.one_in(2);
+    let millis = |n: usize| Duration::from_millis(n as u64);
+    let (timeout, is_sent) = match chance.below(4) {
+        0 | 1 => (None, true),
+        2 => (Some(millis(50 + chance.below(600))), true),
+        _ => (Some(millis(chance.below(300))), false),
+    };
+    WaitPlan { is_own, timeout, is_sent }
 }
 
 #[cfg(test)]
@@ -205,7 +261,20 @@ mod tests {
         assert!(plans.iter().all(|plan| (7..=32).contains(&plan.steps.len())));
         let any = |is: fn(&StepPlan) -> bool| plans.iter().any(|plan| plan.steps.iter().any(is));
         assert!(any(|step| step.nap.is_some()));
-        assert!(any(|step| step.awaits));
+        for is_own in [false, true] {
+            for (has_timeout, is_sent) in [(false, true), (true, true), (true, false)] {
+                let is_so = |step: &StepPlan| {
+                    let wait = |wait: WaitPlan| (wait.is_own, wait.timeout.is_some(), wait.is_sent);
+                    step.wait.map(wait) == Some((is_own, has_timeout, is_sent))
+                };
+                let steps = plans.iter().flat_map(|plan| &plan.steps);
+                assert!(steps.into_iter().any(is_so), "{is_own} {has_timeout} {is_sent}");
+            }
+        }
+        assert!(any(|step| step.own_wait().is_some() && step.n_failures > 0));
+        assert!(any(|step| step.own_wait().is_some() && step.is_blocking));
+        assert!(plans.iter().any(|plan| plan.has_handler));
+        assert!(plans.iter().any(|plan| !plan.has_handler));
         assert!(any(|step| step.skipped_one_in > 0));
         assert!(any(|step| step.n_failures > 1));
         assert!(any(|step| step.is_blocking));

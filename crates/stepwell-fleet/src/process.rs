@@ -40,6 +40,8 @@ pub struct Setup {
     pub crash_limit: u32,
     /// Whether the process also starts runs, one after the other.
     pub starts_runs: bool,
+    /// Whether the store may be held by a frozen worker when the process opens it.
+    pub waits_for_store: bool,
     /// The number of the first worker's name: two fleets on one store must not share names.
     pub names_from: usize,
 }
@@ -59,6 +61,7 @@ impl Setup {
             grace: Duration::from_secs(20),
             crash_limit: 1_000,
             starts_runs: false,
+            waits_for_store: false,
             names_from: 1,
         }
     }
@@ -75,6 +78,9 @@ impl Setup {
         command.args(["--crash-limit", &self.crash_limit.to_string()]);
         if self.starts_runs {
             command.arg("--starts-runs");
+        }
+        if self.waits_for_store {
+            command.arg("--waits-for-store");
         }
         command.stdin(Stdio::piped()).stdout(file("out")?).stderr(file("err")?);
         Ok(command)

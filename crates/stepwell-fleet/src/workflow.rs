@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stepwell::{
-    Ctx, Definer, EngineBuilder, Maybe, Needed, Parents, Result, Retry, StepError, StepRef,
-    Workflow,
+    Ctx, Definer, EngineBuilder, Maybe, Needed, Parents, Result, Resumed, Retry, Signalled,
+    StepError, StepRef, Wait, Workflow,
 };
 
 use crate::history::{Execution, Mark, Recorder};
@@ -28,6 +28,12 @@ pub fn register(builder: &mut EngineBuilder<State>, plan: &Plan) {
         let handle = declare(&mut w, place, step, &handles);
         handles.push(handle);
     }
+    if plan.has_handler {
+        w.on_failure(async |ctx: Ctx<u64, State>, _| {
+            ctx.state().note(execution(&ctx), Mark::Began(Vec::new()))?;
+            Ok(ctx.state().note(execution(&ctx), Mark::Gave(0))?)
+        });
+    }
     let last = *handles.last().expect("a plan has a step");
     builder.workflow(w.output(last));
 }
@@ -44,9 +50,17 @@ fn declare(
         let nap = w.sleep(&StepPlan::nap_name(place), span).after(parents[0]);
         return add(w, place, step, (parents[0], nap), |(value, _)| vec![*value]);
     }
-    if step.awaits {
+    if let Some(wait) = step.wait_before() {
         let (name, signal) = (StepPlan::wait_name(place), StepPlan::signal_name(place));
-        let wait = w.wait::<u64>(&name, &signal).after(parents[0]);
+        let builder = w.wait::<u64>(&name, &signal);
+        if let Some(timeout) = wait.timeout {
+            let wait = builder.timeout(timeout).after(parents[0]);
+            let read = |(value, sent): &(_, Option<Signalled<u64>>)| {
+                vec![*value, sent.and_then(Signalled::received)]
+            };
+            return add(w, place, step, (parents[0], wait), read);
+        }
+        let wait = builder.after(parents[0]);
         return add(w, place, step, (parents[0], wait), |(value, sent)| vec![*value, *sent]);
     }
     if step.needs_all {
@@ -108,11 +122,23 @@ fn act_blocking(
 }
 
 fn end(ctx: &Ctx<u64, State>, place: usize, plan: &StepPlan, seen: &[Option<u64>]) -> Result<u64> {
-    if ctx.attempt() <= plan.n_failures {
+    let mut given = seen.to_vec();
+    if let Some(wait) = plan.own_wait() {
+        match ctx.resumed::<u64>()? {
+            Resumed::Signal(payload) => given.push(Some(payload)),
+            Resumed::TimedOut => given.push(None),
+            Resumed::Not => {
+                ctx.state().note(execution(ctx), Mark::Waits)?;
+                let on = Wait::on(StepPlan::signal_name(place));
+                return Err(wait.timeout.map_or(on.clone(), |span| on.timeout(span)).into());
+            }
+        }
+    }
+    if ctx.attempt() <= plan.last_failure() {
         ctx.state().note(execution(ctx), Mark::Failed)?;
         return Err(StepError::new("planned"));
     }
-    let output = output(*ctx.input(), place, seen);
+    let output = output(*ctx.input(), place, &given);
     ctx.state().note(execution(ctx), Mark::Gave(output))?;
     Ok(output)
 }

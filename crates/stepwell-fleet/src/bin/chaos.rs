@@ -60,6 +60,13 @@ struct Report {
     /// Tasks that another worker took over from one that was dead.
     take_overs: usize,
     handed_back: usize,
+    /// Executions that went waiting, signals that tasks got, and waits that timed out.
+    suspended: usize,
+    received: usize,
+    timed_out: usize,
+    /// Runs that were cancelled, and runs that missed their deadline.
+    cancelled: usize,
+    late: usize,
     #[serde(flatten)]
     faults: FaultCounts,
     /// The term of leadership that comes next. Terms only grow, and a crash may leave some out.
@@ -99,8 +106,10 @@ async fn run(arguments: &Arguments) -> Result<Report> {
         Kind::Sqlite => (None, Address::Sqlite(folder.path().join("stepwell.db"))),
     };
     let setup = Setup::new(worker_program()?, address.clone(), folder.path());
+    let setup = Setup { waits_for_store: true, ..setup };
     let mut fleet = Fleet::start(setup, N_WORKERS).await?;
     let mut load = Load::connect(&address, "chaos", seed).await?;
+    load.end_some_early();
     let span = Duration::from_secs_f64(arguments.minutes * 60.0);
     let mut injector = FaultInjector::new(&mut fleet, cluster.as_mut(), seed);
     let (injected, loaded) =
@@ -124,6 +133,11 @@ async fn run(arguments: &Arguments) -> Result<Report> {
         executions: counts.executions,
         take_overs: counts.lost,
         handed_back: counts.released,
+        suspended: counts.suspended,
+        received: counts.received,
+        timed_out: counts.timed_out,
+        cancelled: counts.cancelled,
+        late: counts.late,
         faults,
         leader_epoch: leader_epoch(store.as_ref()).await?,
         violations,
@@ -132,7 +146,7 @@ async fn run(arguments: &Arguments) -> Result<Report> {
 
 async fn gather(store: &dyn Store, folder: &Path, load: &Load) -> Result<Evidence> {
     eprintln!("chaos: checking");
-    Evidence::gather(store, folder, load.acknowledged().to_vec()).await
+    Evidence::gather(store, folder, load.asked().clone()).await
 }
 
 fn show(counts: FaultCounts) {

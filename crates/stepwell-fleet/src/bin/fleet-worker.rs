@@ -49,6 +49,9 @@ struct Arguments {
     /// Start runs as well, one after the other.
     #[arg(long)]
     starts_runs: bool,
+    /// Wait for a store that a frozen worker holds.
+    #[arg(long)]
+    waits_for_store: bool,
 }
 
 #[tokio::main]
@@ -92,7 +95,12 @@ async fn start(arguments: &Arguments) -> Result<Engine> {
     let recorder = Arc::new(Recorder::open(&arguments.folder, &arguments.name)?);
     let deadline = Deadline::after(WAIT_MAX);
     loop {
-        let builder = address.builder().await?.state(Arc::clone(&recorder));
+        let builder = if arguments.waits_for_store {
+            address.builder_in_time().await?
+        } else {
+            address.builder().await?
+        };
+        let builder = builder.state(Arc::clone(&recorder));
         let mut builder = builder.worker_id(&arguments.name).config(config(arguments));
         for plan in plan::all() {
             workflow::register(&mut builder, &plan);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stepwell::core::run::{AttemptRow, AttemptState};
+use stepwell::core::run::{AttemptRow, AttemptState, RunStatus, TaskState};
 
 use super::{CheckedRun, Faults};
 use crate::expected;
@@ -25,21 +25,30 @@ pub(super) fn n_begun(history: &[Line]) -> usize {
 
 pub(super) fn check(run: &CheckedRun<'_>, faults: Faults) -> Vec<String> {
     let mut findings = Vec::new();
-    let outputs = expected::outputs(run.plan, run.input);
+    let outputs = expected::outputs(run.plan, run.input, &run.timed_out);
     for (place, step) in run.plan.steps.iter().enumerate() {
         let name = StepPlan::name(place);
         let lines: Vec<&Line> =
             run.history.iter().copied().filter(|line| line.step == name).collect();
         let attempts = run.attempts(&name);
-        let mut of_step = accepted_wrong(step, outputs[place], attempts, &lines, faults);
-        of_step.extend(executed_wrong(
-            &expected::seen(step, place, run.input, &outputs),
-            attempts,
-            &lines,
-        ));
+        let is_completed = run.state(&name) == Some(TaskState::Completed);
+        let output = outputs[place].filter(|_| is_completed);
+        let is_whole = run.log.run.status == RunStatus::Completed;
+        let may_be = MayBe { faults, is_cancelled: !is_whole };
+        let mut of_step = accepted_wrong(step, output, attempts, &lines, may_be);
+        let seen = expected::seen(step, place, run.input, &outputs, &run.timed_out);
+        of_step.extend(executed_wrong(&seen, attempts, &lines));
         findings.extend(of_step.into_iter().map(|finding| format!("step {name}: {finding}")));
     }
     findings
+}
+
+/// What may have ended attempts besides their plan.
+#[derive(Clone, Copy)]
+struct MayBe {
+    faults: Faults,
+    /// Whether the run ended early.
+    is_cancelled: bool,
 }
 
 /// S9, S10: exactly one attempt succeeded; each attempt ended as was planned, or by a fault that
@@ -49,7 +58,7 @@ fn accepted_wrong(
     output: Option<u64>,
     attempts: &[&AttemptRow],
     lines: &[&Line],
-    faults: Faults,
+    MayBe { faults, is_cancelled }: MayBe,
 ) -> Vec<String> {
     let mut findings = Vec::new();
     let is_completed = |row: &&&AttemptRow| row.state == AttemptState::Completed;
@@ -59,8 +68,10 @@ fn accepted_wrong(
     }
     for row in attempts {
         let is_planned = match row.state {
-            AttemptState::Completed => row.attempt > step.n_failures,
-            AttemptState::Failed => row.attempt <= step.n_failures,
+            AttemptState::Completed => row.attempt > step.last_failure(),
+            AttemptState::Failed => row.attempt <= step.last_failure(),
+            AttemptState::Suspended => step.own_wait().is_some(),
+            AttemptState::Cancelled => is_cancelled,
             AttemptState::Released => faults >= Faults::Restarts,
             AttemptState::Lost => faults >= Faults::Crashes,
             _ => false,
@@ -72,6 +83,7 @@ fn accepted_wrong(
         let mark = match state {
             AttemptState::Completed => output.map(Mark::Gave),
             AttemptState::Failed => Some(Mark::Failed),
+            AttemptState::Suspended => Some(Mark::Waits),
             _ => continue,
         };
         let by_worker =

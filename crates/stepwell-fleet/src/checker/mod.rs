@@ -3,21 +3,26 @@
 //! [`Evidence`] is gathered once; each check is a function from it to findings in words. None of
 //! them knows what happened to the fleet, except for how bad it was: [`Faults`].
 
+mod ends;
 mod executions;
 mod order;
 mod runs;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use stepwell::core::id::{Node, RunKey};
-use stepwell::core::run::{AttemptRow, AttemptState, RunLog, TaskRow, TaskState};
+use stepwell::core::run::{
+    AttemptRow, AttemptState, Event, RunLog, SignalRow, TaskRow, TaskState, read_log,
+};
 use stepwell::ports::{Store, StoreDump, StoredDefinition};
 use stepwell::testing::conformance::invariants::{DefinitionsById, violations};
 
 use crate::Result;
-use crate::expected::input_of;
+use crate::asked::{Asked, AskedCancel};
+use crate::expected::{TimedOut, input_of};
 use crate::history::{self, Line};
 use crate::plan::{self, Plan};
 
@@ -34,8 +39,8 @@ pub enum Faults {
 
 /// Everything that is known after the end.
 pub struct Evidence {
-    /// The ids of runs whose start was acknowledged.
-    pub acknowledged: Vec<String>,
+    /// What clients asked for and were told.
+    pub asked: Asked,
     /// What the processes wrote down.
     pub history: Vec<Line>,
     /// What the store holds.
@@ -59,6 +64,16 @@ pub struct Counts {
     pub lost: usize,
     /// Attempts that were handed back.
     pub released: usize,
+    /// Executions that went waiting for a signal.
+    pub suspended: usize,
+    /// Signals that a task got.
+    pub received: usize,
+    /// Waits that timed out.
+    pub timed_out: usize,
+    /// Runs that were cancelled.
+    pub cancelled: usize,
+    /// Runs that missed their deadline.
+    pub late: usize,
 }
 
 impl Evidence {
@@ -66,11 +81,7 @@ impl Evidence {
     ///
     /// # Errors
     /// If either cannot be read.
-    pub async fn gather(
-        store: &dyn Store,
-        folder: &Path,
-        acknowledged: Vec<String>,
-    ) -> Result<Self> {
+    pub async fn gather(store: &dyn Store, folder: &Path, asked: Asked) -> Result<Self> {
         let dump = store.dump().await?;
         let (mut definitions, mut outputs) = (DefinitionsById::new(), BTreeMap::new());
         for (key, log) in &dump.runs {
@@ -80,11 +91,13 @@ impl Evidence {
             }
             let read = |bytes: &[u8]| serde_json::from_slice(bytes).unwrap_or_default();
             let stored = store.outputs(*key).await?;
-            let stored = stored.into_iter().map(|(node, output)| (node, read(&output.bytes)));
+            // A wait that timed out has left nothing.
+            let stored = stored.into_iter().filter(|(_, output)| !output.is_timed_out());
+            let stored = stored.map(|(node, output)| (node, read(&output.bytes)));
             outputs.insert(*key, stored.collect());
         }
         let history = history::read(folder)?;
-        Ok(Self { acknowledged, history, dump, definitions, outputs })
+        Ok(Self { asked, history, dump, definitions, outputs })
     }
 
     /// Everything that is wrong, in words; empty if nothing is.
@@ -92,6 +105,7 @@ impl Evidence {
     pub fn violations(&self, faults: Faults) -> Vec<String> {
         let mut findings = violations(&self.dump, &self.definitions);
         findings.extend(runs::lost_starts(self));
+        findings.extend(waits::lost_signals(self));
         let plans: BTreeMap<String, Plan> =
             plan::all().into_iter().map(|plan| (plan.name.clone(), plan)).collect();
         let mut history = executions::by_run(&self.history);
@@ -113,12 +127,19 @@ impl Evidence {
     pub fn counts(&self) -> Counts {
         let attempts = || self.dump.runs.values().flat_map(|log| &log.attempts);
         let count = |state| attempts().filter(|attempt| attempt.state == state).count();
+        let events = || self.dump.runs.values().flat_map(|log| &log.events);
+        let event = |name: &str| events().filter(|event| event.kind.name() == name).count();
         Counts {
             runs: self.dump.runs.len(),
             tasks: self.dump.tasks.values().map(Vec::len).sum(),
             executions: executions::n_begun(&self.history),
             lost: count(AttemptState::Lost),
             released: count(AttemptState::Released),
+            suspended: count(AttemptState::Suspended),
+            received: event("SIGNALLED"),
+            timed_out: event("TIMED_OUT"),
+            cancelled: event("RUN_CANCELLED"),
+            late: event("DEADLINE_PASSED"),
         }
     }
 }
@@ -128,6 +149,11 @@ struct CheckedRun<'a> {
     plan: &'a Plan,
     input: u64,
     log: &'a RunLog,
+    events: Vec<Event>,
+    signals: &'a [SignalRow],
+    cancel: Option<AskedCancel>,
+    /// The waits that timed out.
+    timed_out: TimedOut,
     /// Everything by step name.
     tasks: BTreeMap<&'a str, &'a TaskRow>,
     attempts: BTreeMap<&'a str, Vec<&'a AttemptRow>>,
@@ -152,10 +178,16 @@ impl<'a> CheckedRun<'a> {
         for attempt in &log.attempts {
             attempts.entry(name(attempt.node)).or_default().push(attempt);
         }
+        let (plan, id) = (plans.get(&stored.definition.workflow)?, log.run.id.as_str());
+        let events = read_log(log);
         Some(Self {
-            plan: plans.get(&stored.definition.workflow)?,
-            input: input_of(log.run.id.as_str())?,
+            plan,
+            input: input_of(id)?,
             log,
+            timed_out: waits::timed_out(plan, &events, name),
+            events,
+            signals: evidence.dump.signals.get(&key).map_or(&[], Vec::as_slice),
+            cancel: evidence.asked.cancels.get(id).copied(),
             tasks: tasks.iter().map(|task| (name(task.node), task)).collect(),
             attempts,
             outputs: outputs.iter().map(|(node, output)| (name(*node), *output)).collect(),
@@ -166,9 +198,17 @@ impl<'a> CheckedRun<'a> {
 
     fn violations(&self, faults: Faults) -> Vec<String> {
         let mut findings = runs::check(self);
+        findings.extend(ends::check(self));
+        findings.extend(waits::check(self));
         findings.extend(executions::check(self, faults));
         findings.extend(order::check(self));
         findings
+    }
+
+    /// The first event of this name that is about the run.
+    fn run_event(&self, name: &str) -> Option<&Event> {
+        let is_meant = |event: &&Event| event.node.is_none() && event.kind.name() == name;
+        self.events.iter().find(is_meant)
     }
 
     fn state(&self, step: &str) -> Option<TaskState> {

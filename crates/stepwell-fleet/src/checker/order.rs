@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stepwell::core::id::Node;
-use stepwell::core::run::{Event, read_log};
+use stepwell::core::run::Event;
 use stepwell::core::time::Timestamp;
 
 use super::CheckedRun;
@@ -19,8 +19,8 @@ struct Times {
 pub(super) fn check(run: &CheckedRun<'_>) -> Vec<String> {
     let mut findings = Vec::new();
     let mut times: BTreeMap<Node, Times> = BTreeMap::new();
-    for event in read_log(run.log) {
-        note(&mut times, &event);
+    for event in &run.events {
+        note(&mut times, event);
     }
     let graph = &run.stored.definition.graph;
     for node in graph.nodes() {

@@ -41,6 +41,26 @@ async fn a_rolling_restart_loses_nothing_and_duplicates_nothing(#[case] kind: Ki
     assert!(evidence.counts().executions <= planned);
 }
 
+#[rstest]
+#[case::postgres(Kind::Postgres)]
+#[case::sqlite(Kind::Sqlite)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_is_stopped_whole_though_one_of_its_workers_is_gone(#[case] kind: Kind) {
+    // Workers that were left running went on to lead, and chaos took them for dead.
+    let test = FleetTest::new(kind);
+    let mut fleet = test.fleet(3).await;
+    fleet.worker(0).kill().expect("it can be killed");
+    let failure = fleet.stop_all().await.expect_err("one has ended by itself");
+    assert!(failure.to_string().contains("w001 ended"), "{failure}");
+    assert!(fleet.is_empty());
+    let reports: Vec<String> = ["w002", "w003"]
+        .iter()
+        .map(|name| std::fs::read_to_string(test.folder().join(format!("out-{name}"))))
+        .collect::<Result<_, _>>()
+        .expect("each has its file");
+    assert!(reports.iter().all(|report| report.contains("stopped")), "{reports:?}");
+}
+
 /// A worker at work on the only step of a run with a gate.
 async fn at_the_gate(test: &FleetTest, run: &Run, attempt: u32) -> Line {
     let is_meant = |line: &Line| line.run == run.id() && line.attempt == attempt;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use stepwell::{Run, TaskStatus};
 use stepwell_fleet::address::Address;
+use stepwell_fleet::asked::Asked;
 use stepwell_fleet::checker::{Evidence, Faults};
 use stepwell_fleet::fleet::Fleet;
 use stepwell_fleet::history::{Execution, Mark};
@@ -67,12 +68,12 @@ impl FleetTest {
     pub(crate) async fn end(&self, mut load: Load, mut fleet: Fleet, faults: Faults) -> Evidence {
         load.all_ended(WAIT_MAX).await.expect("all runs end");
         fleet.stop_all().await.expect("all workers stop as they should");
-        self.check(load.acknowledged().to_vec(), faults).await
+        self.check(load.asked().clone(), faults).await
     }
 
-    pub(crate) async fn check(&self, acknowledged: Vec<String>, faults: Faults) -> Evidence {
+    pub(crate) async fn check(&self, asked: Asked, faults: Faults) -> Evidence {
         let store = self.setup.address.open().await.expect("the store answers");
-        let evidence = Evidence::gather(store.as_ref(), self.folder(), acknowledged).await;
+        let evidence = Evidence::gather(store.as_ref(), self.folder(), asked).await;
         let evidence = evidence.expect("everything can be read");
         let violations = evidence.violations(faults);
         assert!(violations.is_empty(), "{}", violations.join("\n"));
