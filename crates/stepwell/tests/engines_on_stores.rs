@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use stepwell::core::id::{Queue, WorkerId};
 use stepwell::ports::{ClaimRequest, Claims, Hint, Leadership, Store, WorkerRegistration, Workers};
 use stepwell::testing::TestDatabase;
 use stepwell::{
-    Engine, MemoryStore, NewRun, Retry, RunStatus, SqliteStore, StepError, Workflow, WorkflowRef,
+    Engine, MemoryStore, NewRun, PostgresStore, Retry, RunStatus, SqliteStore, StepError, Workflow,
+    WorkflowRef,
 };
 
 const N_RUNS: u32 = 100;
@@ -90,6 +92,29 @@ async fn two_engines_share_a_sqlite_file() {
 async fn two_engines_share_a_postgres_schema() {
     let database = TestDatabase::create().await;
     two_engines_share(database.store().await, database.store().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_working_connection_carries_an_engine_under_load() {
+    // R25: starts of new tenants, claims, commits and reads all at once, in two engines.
+    let database = TestDatabase::create().await;
+    let options = || database.options().connections_max(1);
+    let connect = || async { PostgresStore::connect_with(options()).await.expect("it opens") };
+    two_engines_share(connect().await, connect().await).await;
+    let counts = Arc::new(Counts::default());
+    let (engine, sums) = engine(connect().await, &counts).await;
+    let one = |n: u32| {
+        let (engine, sums) = (engine.clone(), sums.clone());
+        async move {
+            let start = engine.start(&sums, n).tenant(format!("tenant {n}"));
+            let run = start.await.expect("it starts");
+            let (result, tasks, events) = tokio::join!(run.result(), run.tasks(), run.events());
+            assert!(tasks.expect("they are there").len() > 1 && events.is_ok());
+            assert_eq!(result.expect("it completes"), 3 * n);
+        }
+    };
+    join_all((0..N_RUNS).map(one)).await;
+    engine.stop_gracefully().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -155,9 +155,15 @@ async fn commits_are_durable_whatever_the_server_prefers() {
 
 #[tokio::test]
 async fn a_store_has_the_connections_its_documents_promise() {
+    for connections_max in [1, 3] {
+        has_connections(connections_max).await;
+    }
+}
+
+async fn has_connections(connections_max: usize) {
     let database = TestDatabase::create().await;
-    let store = PostgresStore::connect_with(database.options().connections_max(3)).await;
-    let store = store.expect("it opens");
+    let options = database.options().connections_max(connections_max);
+    let store = PostgresStore::connect_with(options).await.expect("it opens");
     let mut hints = store.hints();
     hints.given(Hint::Ready).await;
     let registration = WorkerRegistration {
@@ -188,7 +194,14 @@ async fn a_store_has_the_connections_its_documents_promise() {
     assert_eq!(*heartbeat, ("stepwell heartbeat".into(), 1));
     assert_eq!(*leader, ("stepwell leader".into(), 1));
     assert_eq!(*listen, ("stepwell listen".into(), 1));
-    assert!(work.0 == "stepwell work" && work.1 <= 3, "{counts:?}");
+    assert_eq!(*work, ("stepwell work".into(), i64::try_from(connections_max).expect("a few")));
+}
+
+#[tokio::test]
+async fn a_store_without_a_working_connection_is_refused_by_the_name_of_the_option() {
+    let (code, message) = refused(PostgresOptions::new("").connections_max(0)).await;
+    assert_eq!(code, Code::BadConfig);
+    assert!(message.contains("connections_max is 0"), "{message}");
 }
 
 #[tokio::test]

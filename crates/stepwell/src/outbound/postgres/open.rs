@@ -55,6 +55,7 @@ impl PostgresStore {
     /// As [`PostgresStore::connect`].
     pub async fn connect_with(options: PostgresOptions) -> Result<Self, StoreError> {
         check_schema(&options.schema)?;
+        check_connections(options.connections_max)?;
         let work = connector("url", &options.url, &options, options.is_pooled)?;
         let direct = match &options.direct_url {
             Some(url) => Some(connector("direct url", url, &options, false)?),
@@ -266,6 +267,14 @@ fn explain_connection(
     }
     let why = format!("{}; check host and port, and that the server runs", describe(error));
     StoreError::Unavailable { operation: "connect to postgres", why }
+}
+
+/// Without a connection every call would wait in vain.
+fn check_connections(connections_max: usize) -> Result<(), StoreError> {
+    if connections_max > 0 {
+        return Ok(());
+    }
+    Err(refuse("connections_max is 0, it must be at least 1".to_owned()))
 }
 
 /// A schema name that needs no quotes anywhere.

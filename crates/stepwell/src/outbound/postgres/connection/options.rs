@@ -66,7 +66,8 @@ impl PostgresOptions {
         self
     }
 
-    /// Most connections for work, at least 2. Default: 8.
+    /// Most connections for work, at least 1. Default: 8. No call holds more than one, so one is
+    /// enough, and calls then wait for each other.
     #[must_use]
     pub fn connections_max(mut self, n: usize) -> Self {
         self.connections_max = n;

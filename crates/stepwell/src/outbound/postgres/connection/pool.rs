@@ -60,7 +60,7 @@ impl Pool {
         };
         let leader = parts.direct.as_ref().unwrap_or(&parts.work);
         Ok(Self {
-            work: pool(&parts.work, Role::Work, parts.connections_max.max(2))?,
+            work: pool(&parts.work, Role::Work, parts.connections_max)?,
             heartbeat: pool(&parts.work, Role::Heartbeat, 1)?,
             leader: pool(leader, Role::Leader, 1)?,
             driver: Arc::clone(&driver),
