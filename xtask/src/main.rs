@@ -4,6 +4,7 @@
 //! file and one row of [`COMMANDS`]. The crate depends on nothing from outside, because every
 //! fresh clone and every build server compiles it before anything else.
 
+mod audit;
 mod cargo;
 mod chaos;
 mod ci;
@@ -35,6 +36,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "test", summary: test::SUMMARY, run: Run::With(test::run) },
     alone("interleave", "run all interleavings, also those that take long", test::interleave),
     alone("lint", "check format, lints, docs and dependencies", lint::run),
+    alone("audit", audit::SUMMARY, audit::run),
     alone("tidy", "check layers, sizes, words and documents", tidy::run),
     alone("ci", "test, lint, tidy: what must pass before a push", ci::run),
     Command { name: "chaos", summary: chaos::SUMMARY, run: Run::With(chaos::run) },
