@@ -219,7 +219,7 @@ fn early_time_out(evidence: &mut Evidence) {
 fn time_out_of_a_wait_for_ever(evidence: &mut Evidence) {
     let (_, event) = event(evidence, "SIGNALLED");
     let EventKind::Signalled { into, .. } = event.kind else { panic!("it is one") };
-    event.kind = EventKind::TimedOut { into };
+    event.kind = EventKind::TimedOut { into, key: String::new() };
 }
 
 fn cancel_that_nobody_asked_for(evidence: &mut Evidence) {

@@ -3,164 +3,21 @@
 //! examples in `docs/schema.md` are what the views show of it.
 #![cfg(all(feature = "testing", feature = "sqlite", feature = "postgres"))]
 
+mod reader;
+mod story;
+#[path = "../support_postgres/mod.rs"]
 mod support_postgres;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::types::ValueRef;
-use stepwell::core::decide::NewSignal;
-use stepwell::core::failure::{Failure, FailureKind};
-use stepwell::core::run::{Attributes, Event, MemoOutcome, MemoRow, RunRow, WaitFor, read_log};
-use stepwell::ports::{
-    ClaimRef, Clock, DynStore, MemoAnswer, MemoRequest, Outcome, Payload, RunFilter, SignalRequest,
-    SignalTarget, StoredMemo,
-};
-use stepwell::testing::ManualClock;
+use reader::{Reader, postgres, sqlite};
+use stepwell::core::run::{Attributes, Event, RunRow, WaitFor, read_log};
+use stepwell::ports::{Outcome, RunFilter};
 use stepwell::testing::conformance::World;
-use stepwell::testing::conformance::world::{
-    Run, Sketch, failed, failed_for_good, payload, worker,
-};
-use stepwell::{SqliteOptions, SqliteStore};
-use support_postgres::Schema;
-use tempfile::TempDir;
-
-/// Reads views of either store.
-enum Reader {
-    Postgres(Schema),
-    Sqlite(rusqlite::Connection, #[expect(dead_code, reason = "the file goes with it")] TempDir),
-}
-
-impl Reader {
-    /// Rows as text, columns separated by ` | `, with `-` for null.
-    async fn rows(&self, sql: &str) -> Vec<String> {
-        match self {
-            Self::Postgres(schema) => support_postgres::rows(&schema.client, sql).await,
-            Self::Sqlite(file, _) => sqlite_rows(file, sql),
-        }
-    }
-}
-
-fn sqlite_rows(file: &rusqlite::Connection, sql: &str) -> Vec<String> {
-    let mut statement = file.prepare(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
-    let n_columns = statement.column_count();
-    let text = |value: ValueRef<'_>| match value {
-        ValueRef::Null => "-".to_owned(),
-        ValueRef::Integer(number) => number.to_string(),
-        ValueRef::Real(number) => number.to_string(),
-        ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
-        ValueRef::Blob(_) => "a blob".to_owned(),
-    };
-    let row = |row: &rusqlite::Row<'_>| {
-        let columns: Vec<String> =
-            (0..n_columns).map(|ix| row.get_ref(ix).map(text)).collect::<Result<_, _>>()?;
-        Ok(columns.join(" | "))
-    };
-    let rows = statement.query_map([], row).expect("the view is read");
-    rows.map(|row| row.expect("a row is read")).collect()
-}
-
-async fn postgres() -> (World, Reader) {
-    let schema = Schema::make("views").await;
-    let store: DynStore = Arc::new(schema.store.clone());
-    (World::new(store, Arc::clone(&schema.clock)), Reader::Postgres(schema))
-}
-
-fn sqlite() -> (World, Reader) {
-    let folder = TempDir::new().expect("a test machine has a folder for temporary files");
-    let path = folder.path().join("stepwell.db");
-    let clock = Arc::new(ManualClock::new());
-    let store = SqliteStore::with_clock(SqliteOptions::new(path.clone()), Arc::clone(&clock) as _);
-    let store: DynStore = Arc::new(store.expect("a fresh file opens"));
-    let file = rusqlite::Connection::open(path).expect("it opens again");
-    (World::new(store, clock), Reader::Sqlite(file, folder))
-}
-
-/// Something of every kind: a retry, a sleep, a claim, a limit, nobody's work, a failure, a wait.
-async fn tell(world: &World) {
-    let order = Sketch::from("a; b * 1/10s < a; n ~ 24h < a; c < b, n").named("order");
-    let order = world.define(order).await;
-    world.start_for("acme", &order).await;
-    let (codec, bytes) = (Cow::Borrowed("json"), br#"{"ok":true}"#.as_slice());
-    let notes = BTreeMap::from([("seen".to_owned(), "7".to_owned())]);
-    let output = Payload::new(codec, bytes);
-    let a = world.claim_one().await;
-    world.pass(Duration::from_secs(1));
-    world.settle(&a, Outcome::Completed { output, notes }).await;
-    let b = world.claim_one().await;
-    world.settle(&b, failed("card declined")).await;
-
-    let solo = world.define(Sketch::from("s").named("solo")).await;
-    world.start_for("mole", &solo).await;
-    let s = world.claim_one().await;
-    remember(world, s.claim).await;
-
-    let broken = world.define(Sketch::from("f; g < f").named("broken").on_failure()).await;
-    world.start_for("mole", &broken).await;
-    let f = world.claim_one().await;
-    world.settle(&f, failed_for_good("no such file")).await;
-    let handler = world.claim_one().await;
-    world.complete(&handler).await;
-
-    world.limit("zeta", 1).await;
-    let pair = world.define(Sketch::from("x; y").named("pair")).await;
-    world.start_for("zeta", &pair).await;
-    let lonely = world.define_unserved(Sketch::from("p").named("lonely")).await;
-    world.start_for("zeta", &lonely).await;
-    let idle = world.hire_for("idle", &["slow"], &[&solo]).await;
-    world.dismiss(&idle).await;
-    world.lead().await;
-    world.beat(&worker("worker"), &[]).await;
-
-    let parcel = "approval ? approved|refused/72h; payment ? paid; ship < approval, payment";
-    let parcel = Sketch::from(parcel).named("parcel").deadline(Duration::from_hours(96));
-    let parcel = world.define_unserved(parcel).await;
-    let parcel = world.start_for("acme", &parcel).await;
-    let order = Attributes::from([("order".to_owned(), "4711".to_owned())]);
-    let amount = Payload::new(Cow::Borrowed("json"), br#"{"amount":12}"#.as_slice());
-    send(world, &parcel, ("paid", "evt-1"), order, amount).await;
-    send(world, &parcel, ("reminded", "evt-2"), Attributes::new(), payload(b"now")).await;
-}
-
-/// Sends a signal under a key.
-/// A function has done one thing, and will try another again.
-async fn remember(world: &World, claim: ClaimRef) {
-    let now = world.clock().now();
-    let memo = |key: &str, number, outcome, tries| MemoRow {
-        node: claim.node,
-        key: key.to_owned(),
-        number,
-        outcome,
-        tries,
-        began_at: now,
-        at: now,
-    };
-    let seat = Payload::new(Cow::Borrowed("json"), br#"{"seat":7}"#.as_slice());
-    let given = StoredMemo { row: memo("reserve", 1, MemoOutcome::Given, 1), payload: Some(seat) };
-    let failure = Some(Failure::new(FailureKind::Error, "", "card declined"));
-    let due = Some(now.after(Duration::from_mins(1)));
-    let begun = memo("pay", 0, MemoOutcome::Begun { due, failure }, 2);
-    let memos = vec![given, StoredMemo { row: begun, payload: None }];
-    let request = MemoRequest { claim, memos, forgives: false };
-    let answers = world.store().store_memos(vec![request]).await.expect("store memos");
-    assert!(matches!(answers[..], [MemoAnswer::Stored(_)]));
-}
-
-async fn send(
-    world: &World,
-    run: &Run,
-    (name, key): (&str, &str),
-    attributes: Attributes,
-    payload: Payload,
-) {
-    let (name, key) = (name.to_owned(), key.to_owned());
-    let signal = NewSignal { name, key, attributes, digest: [0; 32], only_if_awaited: false };
-    let request = SignalRequest { to: SignalTarget::Key(run.key), signal, payload };
-    world.store().signal(vec![request]).await.expect("send a signal");
-}
+use stepwell::testing::conformance::world::{Sketch, failed_for_good, payload, worker};
+use story::{send, tell};
 
 /// The examples of the page: a query, and the rows it gives.
 fn examples() -> Vec<(String, Vec<String>)> {
