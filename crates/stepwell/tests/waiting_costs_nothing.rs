@@ -1,5 +1,6 @@
 //! Runs that wait ask nothing of anybody: an idle worker sends the same statements with thousands
-//! of them around, and so does one that claims, executes and commits.
+//! of them around, and so does one that claims, executes and commits. A step that goes waiting
+//! reads no signal, whether there are some or not.
 //!
 //! That none of these statements reads the rows of those who wait is held by the tests of plans.
 #![cfg(all(feature = "testing", feature = "postgres", feature = "sqlite"))]
@@ -8,10 +9,10 @@ mod support_postgres;
 
 use std::sync::Arc;
 
-use stepwell::ports::{ClaimAnswer, CommitItem, Traffic};
+use stepwell::ports::{ClaimAnswer, Clock, CommitItem, Traffic};
 use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::World;
-use stepwell::testing::conformance::world::{Flow, WORKER, completed, worker};
+use stepwell::testing::conformance::world::{Flow, WORKER, completed, waiting, worker};
 use stepwell::{SqliteOptions, SqliteStore};
 use support_postgres::Schema;
 use tempfile::TempDir;
@@ -63,13 +64,53 @@ async fn check(world: &World, traffic: impl Fn() -> Traffic) {
     assert_eq!(alone, among, "alone and among {CROWD} that wait");
 }
 
+/// Asserts that a step goes waiting by the same statements whether signals are kept for it or not:
+/// the timer that is due now looks for them.
+async fn check_opening(world: &World, traffic: impl Fn() -> Traffic) {
+    let flow = world.define("a; b < a").await;
+    let mut costs = Vec::new();
+    for n_kept in [0, 0, 5] {
+        let run = world.start(&flow).await;
+        let task = world.claim_one().await;
+        for _ in 0..n_kept {
+            world.signal(&run, "paid").await;
+        }
+        let item = CommitItem { claim: task.claim, outcome: waiting("paid/1h") };
+        let before = traffic();
+        world.store().commit(vec![item]).await.expect("commit");
+        costs.push(traffic().since(before));
+        let is_due_now = world.dump().await.timers.values().any(|due| *due == world.clock().now());
+        assert_eq!(is_due_now, n_kept > 0, "a timer looks, if there is something to look at");
+    }
+    // What is done for the first time may cost more.
+    assert_eq!(costs[1], costs[2], "without signals and with some");
+}
+
 #[tokio::test]
-async fn thousands_of_waiting_runs_cost_no_statement_on_sqlite() {
+async fn who_goes_waiting_reads_no_signal_on_sqlite() {
+    let (world, store, _folder) = sqlite();
+    check_opening(&world, || store.traffic()).await;
+}
+
+#[tokio::test]
+async fn who_goes_waiting_reads_no_signal_on_postgres() {
+    let schema = Schema::make("opening").await;
+    let world = World::new(Arc::new(schema.store.clone()), Arc::clone(&schema.clock));
+    check_opening(&world, || schema.store.traffic()).await;
+    schema.remove().await;
+}
+
+fn sqlite() -> (World, SqliteStore, TempDir) {
     let folder = TempDir::new().expect("a test machine has a folder for temporary files");
     let clock = Arc::new(ManualClock::new());
     let options = SqliteOptions::new(folder.path().join("waiting.db")).synchronous_normal();
     let store = SqliteStore::with_clock(options, Arc::clone(&clock) as _).expect("a fresh file");
-    let world = World::new(Arc::new(store.clone()), clock);
+    (World::new(Arc::new(store.clone()), clock), store, folder)
+}
+
+#[tokio::test]
+async fn thousands_of_waiting_runs_cost_no_statement_on_sqlite() {
+    let (world, store, _folder) = sqlite();
     check(&world, || store.traffic()).await;
 }
 

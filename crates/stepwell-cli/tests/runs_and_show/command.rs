@@ -21,6 +21,12 @@ pub(crate) fn stepwell_on(store: &str, args: &[&str]) -> Assert {
     command.env("STEPWELL_STORE", store).args(args).timeout(TIMEOUT).assert()
 }
 
+/// As [`stepwell`], as a user of this name.
+pub(crate) fn stepwell_as(user: &str, args: &[&str]) -> Assert {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stepwell"));
+    command.env_remove("STEPWELL_STORE").env("USER", user).args(args).timeout(TIMEOUT).assert()
+}
+
 pub(crate) fn stdout(assert: &Assert) -> String {
     String::from_utf8(assert.get_output().stdout.clone()).expect("the output is text")
 }

@@ -8,7 +8,7 @@ use stepwell::testing::TestEngine;
 use stepwell::{Engine, PostgresStore, RunStatus, Sent, SqliteStore, Workflow};
 use tempfile::TempDir;
 
-use crate::command::{records, stderr, stdout, stepwell};
+use crate::command::{records, stderr, stdout, stepwell, stepwell_as};
 use crate::payloads::OtherCodec;
 use crate::story::Kind;
 
@@ -97,6 +97,18 @@ fn a_run_is_cancelled_with_who_and_why_in_its_log(#[case] kind: Kind) {
     let late = shop.call(&["signal", "bakery/cake", "paid", "1"]).failure();
     let words = stderr(&late);
     assert!(words.contains("SW0038") && words.contains("CANCELLED"), "{words}");
+}
+
+#[test]
+fn who_cancels_is_the_user_at_this_host_unless_told() {
+    let shop = Shop::open(Kind::Sqlite, &["cake"]);
+    stepwell_as("ada", &["cancel", "bakery/cake", "--store", &shop.store]).success();
+    let shown = records(&shop.call(&["show", "bakery/cake", "--json"]).success()).remove(0);
+    let log = shown["log"].as_array().expect("it is a list");
+    let cancel = log.iter().find(|event| event["event"] == "RUN_CANCELLED").expect("it is there");
+    let by = cancel["data"]["by"].as_str().expect("it is text");
+    assert!(by.strip_prefix("ada@").is_some_and(|host| !host.is_empty()), "{by}");
+    assert_eq!(cancel["data"]["reason"], serde_json::Value::Null);
 }
 
 #[rstest]

@@ -124,6 +124,10 @@ async fn run(arguments: &Arguments) -> Result<Report> {
     let evidence = gather(store.as_ref(), folder.path(), &load).await?;
     violations.extend(evidence.violations(Faults::Crashes));
     let counts = evidence.counts();
+    let leader_epoch = leader_epoch(store.as_ref()).await.unwrap_or_else(|error| {
+        violations.push(error.to_string());
+        0
+    });
     Ok(Report {
         store: arguments.store,
         seed,
@@ -139,7 +143,7 @@ async fn run(arguments: &Arguments) -> Result<Report> {
         cancelled: counts.cancelled,
         late: counts.late,
         faults,
-        leader_epoch: leader_epoch(store.as_ref()).await?,
+        leader_epoch,
         violations,
     })
 }

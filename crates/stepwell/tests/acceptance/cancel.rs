@@ -1,7 +1,9 @@
 //! Cancelling a run, wherever its tasks stand.
 
 use stepwell::testing::TestEngine;
-use stepwell::{AttemptState, CancelAnswer, Code, Retry, RunStatus, StepError, Workflow};
+use stepwell::{
+    AttemptState, CancelAnswer, Code, EventKind, Retry, RunStatus, StepError, Workflow,
+};
 
 use crate::support::{
     DAY, SECOND, World, beside, builder, dump, engine_with, log, refused, states, trail,
@@ -130,6 +132,27 @@ fn a_client_elsewhere_can_cancel_what_a_worker_executes() {
 }
 
 #[test]
+fn a_cancel_is_asked_for_by_the_engine_that_asks_unless_it_says_by_whom() {
+    // L12
+    let (test, everywhere) = one_slot(&World::default());
+    let client = beside(&test).configure(|config| config.slots = 0).start().unwrap();
+    let asked_by = |name: Option<&str>| {
+        let run = test.start(&everywhere, ()).now().unwrap();
+        let cancel = client.run_handle("test", run.id()).unwrap().cancel();
+        let cancel = if let Some(name) = name { cancel.by(name) } else { cancel };
+        assert_eq!(cancel.wait().unwrap(), CancelAnswer::Cancelled);
+        let events = run.events().unwrap().into_iter();
+        let mut by = events.filter_map(|event| match event.kind {
+            EventKind::RunCancelled { by, reason: None, forced: false } => Some(by),
+            _ => None,
+        });
+        by.next().unwrap()
+    };
+    assert_eq!(asked_by(None), client.as_async().worker_id());
+    assert_eq!(asked_by(Some("ada@desk")), "ada@desk");
+}
+
+#[test]
 fn a_cancel_that_comes_too_late_says_how_the_run_ended() {
     // L12
     let mut w = Workflow::define::<bool, ()>("ended");
@@ -194,6 +217,7 @@ on_every_store![
     a_cancel_is_in_the_log_for_the_run_and_each_task,
     a_running_step_learns_of_it_and_its_late_output_is_refused,
     a_client_elsewhere_can_cancel_what_a_worker_executes,
+    a_cancel_is_asked_for_by_the_engine_that_asks_unless_it_says_by_whom,
     a_cancel_that_comes_too_late_says_how_the_run_ended,
     a_run_whose_handler_is_at_work_cannot_be_cancelled,
     a_run_in_which_a_step_failed_ends_failed_even_if_it_is_cancelled_later,

@@ -176,6 +176,39 @@ async fn a_blocking_step_of_a_cancelled_run_is_told_and_its_output_refused() {
     engine.stop(SECOND).await;
 }
 
+#[tokio::test]
+async fn a_blocking_handler_that_is_ended_by_force_keeps_its_slot_until_it_returns() {
+    // L12
+    let mut w = Workflow::define::<bool, Stubborn>("hanging");
+    w.step("fails").run(
+        async |ctx| {
+            if *ctx.input() { Err(StepError::permanent("broken")) } else { Ok(()) }
+        },
+    );
+    w.on_failure_blocking(|ctx, _| {
+        ctx.state().begun.let_pass(1);
+        // It does not ask whether it should stop.
+        ctx.state().release.lock().unwrap().recv()?.map(drop)
+    });
+    let (stubborn, release) = Stubborn::new();
+    let mut builder = builder(&MemoryStore::new(), 1).state(stubborn.clone());
+    let hanging = builder.workflow(w.no_output());
+    let engine = builder.start().await.unwrap();
+    let run = engine.start(&hanging, true).id("run").await.unwrap();
+    stubborn.begun.pass().await;
+    let forced = CancelAnswer::ForcedToEnd(RunStatus::Failed);
+    assert_eq!(run.cancel().force().await.unwrap(), forced);
+    refused(run.result().await, Code::RunFailed, &["broken"]);
+    let next = engine.start(&hanging, false).await.unwrap();
+    assert_eq!(engine.n_running(), 1, "the handler still runs");
+    assert_eq!(next.tasks().await.unwrap()[0].state, TaskState::Queued, "in the only slot");
+    release.send(Ok("late".to_owned())).unwrap();
+    next.result().await.unwrap();
+    let states = attempt_states(&engine, "run").await;
+    assert_eq!(states, [AttemptState::Failed, AttemptState::Cancelled]);
+    engine.stop(SECOND).await;
+}
+
 /// Stops an engine whose blocking step does not return in time, then lets it give `answer`.
 async fn stop_and_release(answer: Result<String, StepError>) -> (Vec<AttemptState>, String) {
     let (stubborn, release) = Stubborn::new();
