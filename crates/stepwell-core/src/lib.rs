@@ -14,6 +14,7 @@ extern crate std;
 pub mod code;
 pub mod decide;
 pub mod failure;
+pub mod function;
 pub mod id;
 pub mod lead;
 pub mod lease;

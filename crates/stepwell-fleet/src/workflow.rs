@@ -144,6 +144,6 @@ fn end(ctx: &Ctx<u64, State>, place: usize, plan: &StepPlan, seen: &[Option<u64>
 }
 
 fn execution(ctx: &Ctx<u64, State>) -> Execution {
-    let (run, step) = (ctx.run_id().to_owned(), ctx.step().to_owned());
+    let (run, step) = (ctx.run_id().to_owned(), ctx.step_name().to_owned());
     Execution { run, step, attempt: ctx.attempt() }
 }

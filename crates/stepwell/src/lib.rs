@@ -17,11 +17,12 @@ mod worker;
 
 pub use api::{
     After, Always, Attempt, Bound, Bounded, Cancel, ChainBuilder, Ctx, Definer, Engine,
-    EngineBuilder, Forever, Kind, Maybe, Needed, NewRun, OpenWait, Parent, Parents, RawParents,
-    Result, Resumed, Root, Run, RunEvent, RunOutcome, RunPage, RunSummary, Sent, SentSignal,
-    Signal, Signalled, SleepBuilder, Start, StartAndWait, StepBuilder, StepError, StepRef,
-    TaskProgress, TaskStatus, ToRun, ToWaiting, Unaddressed, Wait, WaitBuilder, Workflow,
-    WorkflowRef, blocking,
+    EngineBuilder, First, Forever, Function, FunctionMap, FunctionSignal, FunctionSleep,
+    FunctionStep, FunctionWait, IntoStepName, IntoWorkflow, Kind, Maybe, Needed, NewRun, OpenWait,
+    Parent, Parents, Race, Racers, RawParents, Result, Resumed, Root, Run, RunEvent, RunOutcome,
+    RunPage, RunSummary, SendSignal, Sent, SentSignal, Signal, Signalled, SleepBuilder, Start,
+    StartAndWait, StepBuilder, StepError, StepErrorKind, StepName, StepRef, TaskProgress,
+    TaskStatus, ToRun, ToWaiting, Unaddressed, Wait, WaitBuilder, Workflow, WorkflowRef, blocking,
 };
 pub use engine::Config;
 pub use erased_serde;

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
 use stepwell_core::run::RunFailure;
 
+use super::blocking;
 use super::ctx::Ctx;
 use super::parents::Parents;
 use super::step_error::{Result, StepError};
@@ -101,13 +102,14 @@ where
     S: Send + Sync + 'static,
     A: Send + 'static,
     O: Serialize + Send + 'static,
-    F: Fn(Ctx<I, S>, A) -> Result<O> + Send + Sync + 'static,
+    F: Fn(blocking::Ctx<I, S>, A) -> Result<O> + Send + Sync + 'static,
 {
     Box::new(move |state| {
         StepFn::Blocking(Arc::new(move |args: TaskArgs| {
-            let ctx = context(&args, &state)?;
+            let ctx = blocking::Ctx::new(context(&args, &state)?);
             let arg = read(&args)?;
-            let answer = closure(ctx, arg);
+            let branch = ctx.branch_of_code();
+            let answer = branch.check(closure(ctx, arg));
             output(&args, answer)
         }))
     })

@@ -1,7 +1,9 @@
 //! Building an engine: settings, workflows, and the start of all its parts.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use stepwell_core::code::Code;
 use stepwell_core::id::{Tenant, WorkerId};
 use stepwell_core::workflow::Definition;
@@ -9,13 +11,17 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::blocking;
+use super::ctx::Ctx;
 use super::engine::{Engine, Inner};
+use super::function::IntoWorkflow;
 use super::start::bad_name;
+use super::step_error::Result as StepResult;
 use super::stop::Shutdown;
 use super::workflow::{Workflow, WorkflowRef};
 use crate::engine::{
-    Committer, Config, Parts, RegisteredWorkflow, Registry, Signaller, Starter, StepBody, StepFn,
-    WorkerSlots,
+    Committer, Config, FunctionParts, MemoWriter, Parts, RegisteredWorkflow, Registry, Signaller,
+    Starter, StepBody, StepFn, WorkerSlots,
 };
 use crate::error::Error;
 use crate::ports::{Clock, Codec, DynStore, Ids, JsonCodec, Spawner};
@@ -136,9 +142,13 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
         self
     }
 
-    /// Registers a workflow and gives a handle for starting runs. One that is not well formed
-    /// is reported by [`EngineBuilder::start`].
-    pub fn workflow<I, O>(&mut self, workflow: Workflow<I, O, S>) -> WorkflowRef<I, O> {
+    /// Registers a workflow or function and gives a handle for starting runs. One that is not well
+    /// formed is reported by [`EngineBuilder::start`].
+    pub fn workflow<W: IntoWorkflow<S>>(
+        &mut self,
+        workflow: W,
+    ) -> WorkflowRef<W::Input, W::Output> {
+        let workflow = workflow.into_workflow();
         let handle = WorkflowRef::new(&workflow);
         let is_twice = self.workflows.iter().any(|known| known.0.workflow == handle.name());
         match workflow.into_parts() {
@@ -152,6 +162,43 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
             }
         }
         handle
+    }
+
+    /// Registers a durable function: short for [`EngineBuilder::workflow`] with
+    /// [`Workflow::function`], which takes policies as well.
+    ///
+    /// ```
+    /// # use stepwell::{Ctx, Engine, MemoryStore, Result};
+    /// async fn greet(ctx: Ctx<String>) -> Result<String> {
+    ///     ctx.step("greet", async || Ok(format!("Hello, {}!", ctx.input()))).await
+    /// }
+    /// # async fn example() -> std::result::Result<(), stepwell::Error> {
+    /// let mut builder = Engine::builder(MemoryStore::new());
+    /// let greet = builder.function("greet", greet);
+    /// let engine = builder.start().await?;
+    /// let text = engine.run(&greet, "Ada".to_owned()).tenant("docs").await?;
+    /// # drop(text);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn function<I, O, F, Fut>(&mut self, name: &str, function: F) -> WorkflowRef<I, O>
+    where
+        I: DeserializeOwned + Send + Sync + 'static,
+        O: Serialize + DeserializeOwned + Send + 'static,
+        F: FnOnce(Ctx<I, S>) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = StepResult<O>> + Send + 'static,
+    {
+        self.workflow(Workflow::function(name, function))
+    }
+
+    /// As [`EngineBuilder::function`], as an ordinary function that may block.
+    pub fn function_blocking<I, O, F>(&mut self, name: &str, function: F) -> WorkflowRef<I, O>
+    where
+        I: DeserializeOwned + Send + Sync + 'static,
+        O: Serialize + DeserializeOwned + Send + 'static,
+        F: Fn(blocking::Ctx<I, S>) -> StepResult<O> + Send + Sync + 'static,
+    {
+        self.workflow(Workflow::function_blocking(name, function))
     }
 
     /// Checks everything, registers the workflows in the store, and starts.
@@ -183,6 +230,7 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
             codec: self.codec,
             config: self.config,
             worker,
+            functions: OnceLock::new(),
             progress_told: Notify::new(),
             closing: CancellationToken::new(),
         };
@@ -213,6 +261,9 @@ async fn start_parts(
     let leading = TaskTracker::new();
     let worker = if let Some(slots) = slots {
         let committer = Committer::start(&parts, &slots.0);
+        let stopping = slots.0.stopping.clone();
+        let functions = FunctionParts { memos: MemoWriter::start(&parts), stopping };
+        drop(parts.functions.set(functions));
         let lead = leading.track_future(lead_loop(Arc::clone(&parts)));
         parts.spawner.spawn_apart("leader", Box::pin(lead));
         let started =

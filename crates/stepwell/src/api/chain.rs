@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use stepwell_core::retry::Retry;
 use stepwell_core::workflow::{Anchor, Insertion, NodeKind, ParentRef, Placement};
 
+use super::blocking;
 use super::bound::{no_args, unbound_async, unbound_blocking};
 use super::ctx::Ctx;
 use super::parents::Parents;
@@ -119,7 +120,7 @@ where
     pub fn run_blocking<O, F>(self, closure: F) -> StepRef<O, Maybe>
     where
         O: Serialize + Send + 'static,
-        F: Fn(Ctx<I, S>) -> Result<O> + Send + Sync + 'static,
+        F: Fn(blocking::Ctx<I, S>) -> Result<O> + Send + Sync + 'static,
     {
         let function = unbound_blocking(no_args, move |ctx, ()| closure(ctx));
         self.declared.blocking().add(self.workflow, NodeKind::Step, function)

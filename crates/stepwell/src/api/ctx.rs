@@ -11,7 +11,7 @@ use stepwell_core::time::Timestamp;
 use super::signalled::{Resumed, Signalled};
 use super::step_error::{Result, StepError};
 use super::step_ref::{Kind, StepRef};
-use crate::engine::{TaskContext, as_declared, decode};
+use crate::engine::{Doing, TaskContext, as_declared, decode, doing};
 use crate::error::Error;
 use crate::wiring::is_polled;
 
@@ -19,9 +19,13 @@ use crate::wiring::is_polled;
 ///
 /// Cheap to clone.
 pub struct Ctx<I = (), S = ()> {
-    task: Arc<TaskContext>,
-    input: Arc<I>,
-    state: Arc<S>,
+    pub(crate) task: Arc<TaskContext>,
+    pub(super) input: Arc<I>,
+    pub(super) state: Arc<S>,
+    /// What names of steps of a function begin with.
+    pub(super) scope: Option<Arc<str>>,
+    /// Whether it is that of a function, as opposed to a step of a graph.
+    pub(super) is_function: bool,
 }
 
 impl<I, S> Clone for Ctx<I, S> {
@@ -30,13 +34,20 @@ impl<I, S> Clone for Ctx<I, S> {
             task: Arc::clone(&self.task),
             input: Arc::clone(&self.input),
             state: Arc::clone(&self.state),
+            scope: self.scope.clone(),
+            is_function: self.is_function,
         }
     }
 }
 
 impl<I, S> Ctx<I, S> {
     pub(crate) fn new(task: Arc<TaskContext>, input: I, state: Arc<S>) -> Self {
-        Self { task, input: Arc::new(input), state }
+        Self { task, input: Arc::new(input), state, scope: None, is_function: false }
+    }
+
+    /// The same context, as that of a function.
+    pub(crate) fn into_function(self) -> Self {
+        Self { is_function: true, ..self }
     }
 
     /// The run's input.
@@ -71,7 +82,7 @@ impl<I, S> Ctx<I, S> {
 
     /// The step's name.
     #[must_use]
-    pub fn step(&self) -> &str {
+    pub fn step_name(&self) -> &str {
         self.task.step()
     }
 
@@ -98,17 +109,27 @@ impl<I, S> Ctx<I, S> {
         })
     }
 
-    /// The store's time, which is the same for all workers.
+    /// The store's time, which is the same for all workers. In a function it is the time at which
+    /// it last heard of something, so that it is the same whenever the function runs again.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.task.now()
+        if self.is_function { self.task.heard_at() } else { self.task.now() }
     }
 
     /// A key to hand to outside services, so that they recognise a repeated call: the same for
-    /// every attempt of this step of this run, and for no other.
+    /// every attempt of this step of this run, and for no other. Inside the code of a step of a
+    /// function it is that step's own.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
-        format!("{}/{}", self.task.claim.run, self.task.step())
+        match doing() {
+            Doing::Step { task, key } if task == self.task.claim => self.idempotency_key_of(&key),
+            _ => self.task.idempotency_key(),
+        }
+    }
+
+    /// The key of a step of the function.
+    pub(super) fn idempotency_key_of(&self, key: &str) -> String {
+        format!("{}/{key}", self.task.idempotency_key())
     }
 
     /// Says that the step is alive, and learns whether it should go on.
@@ -119,7 +140,7 @@ impl<I, S> Ctx<I, S> {
     pub fn heartbeat(&self) -> Result<()> {
         self.task.beat();
         if self.is_cancelled() {
-            return Err(StepError::new("the step was told to stop"));
+            return Err(StepError::cancelled());
         }
         Ok(())
     }
@@ -187,20 +208,18 @@ impl<I, S> Ctx<I, S> {
     }
 
     /// As [`Ctx::output`], for blocking steps.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn output_blocking<T, K>(&self, step: &StepRef<T, K>) -> Result<K::Output<T>>
+    pub(super) fn output_blocking<T, K>(&self, step: StepRef<T, K>) -> Result<K::Output<T>>
     where
         T: DeserializeOwned + Send + 'static,
         K: Kind,
     {
         if is_polled() {
-            let message = "ctx.output_blocking was called by an async step; use `ctx.output` there";
+            let message =
+                "`output` of a blocking context was called by async code; use `ctx.output` there";
             return Err(refusal(Error::refused(Code::BlockingInAsync, message)));
         }
         let (answer_to, mut answer) = tokio::sync::oneshot::channel();
-        let (task, step) = (Arc::clone(&self.task), *step);
+        let task = Arc::clone(&self.task);
         self.task.parts.spawner.block_on(Box::pin(async move {
             let _ = answer_to.send(read_output(task, step).await);
         }));
@@ -211,10 +230,7 @@ impl<I, S> Ctx<I, S> {
 
 /// Asking for a wrong step will not go better the next time; an unreachable store may.
 fn refusal(error: Error) -> StepError {
-    match error {
-        Error::Unavailable { .. } => StepError::new(error),
-        error => StepError::permanent(error),
-    }
+    StepError::of_error(error)
 }
 
 async fn read_output<T, K>(

@@ -7,6 +7,7 @@ mod cancel;
 mod chain;
 mod ctx;
 mod engine;
+mod function;
 mod parents;
 mod run;
 mod signal;
@@ -27,6 +28,10 @@ pub use cancel::Cancel;
 pub use chain::ChainBuilder;
 pub use ctx::Ctx;
 pub use engine::Engine;
+pub use function::{
+    First, Function, FunctionMap, FunctionSignal, FunctionSleep, FunctionStep, FunctionWait,
+    IntoStepName, IntoWorkflow, Race, Racers, SendSignal, StepName,
+};
 pub use parents::{Parent, Parents, RawParents};
 pub use run::Run;
 pub use signal::{Sent, Signal, ToRun, ToWaiting, Unaddressed};
@@ -34,7 +39,7 @@ pub use signalled::{Resumed, Signalled, Wait};
 pub use sleep::SleepBuilder;
 pub use start::{NewRun, Start, StartAndWait};
 pub use step::{After, Root, StepBuilder};
-pub use step_error::{Result, StepError};
+pub use step_error::{Result, StepError, StepErrorKind};
 pub use step_ref::{Always, Kind, Maybe, Needed, StepRef};
 pub use views::{
     Attempt, OpenWait, RunEvent, RunOutcome, RunPage, RunSummary, SentSignal, TaskProgress,

@@ -5,7 +5,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use stepwell_core::code::Code;
 use stepwell_core::decide::{NewSignal, SignalAnswer};
@@ -15,7 +15,7 @@ use stepwell_core::run::{Attributes, RunStatus, check_attributes};
 use super::engine::{Inner, names};
 use super::start::bad_name;
 use super::workflow::WorkflowRef;
-use crate::engine::{encode, waiting_runs};
+use crate::engine::{Parts, encode, send_signal, waiting_runs};
 use crate::error::Error;
 use crate::ports::{Payload, SignalRequest, SignalTarget, WaitingRuns};
 
@@ -23,7 +23,8 @@ use crate::ports::{Payload, SignalRequest, SignalTarget, WaitingRuns};
 const PAGE_RUNS: usize = 500;
 
 /// What became of a signal to a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Sent {
     /// It is stored, and given to the wait that is for it, now or when one opens. Sending the same
@@ -122,16 +123,74 @@ impl<A> Signal<A> {
     fn check(self) -> Result<(Arc<Inner>, NewSignal, Payload, A), Error> {
         let Self { inner, name, payload, key, attributes, to } = self;
         inner.check_open()?;
-        check_name(&name).map_err(|why| bad_name("signal", &name, why))?;
         let key = key.unwrap_or_else(|| inner.parts.ids.run_key().to_string());
-        check_name(&key).map_err(|why| bad_name("key of the signal", &key, why))?;
-        check_attributes(&attributes)
-            .map_err(|why| Error::refused(Code::BadArgument, format!("signal {name:?}: {why}")))?;
-        let payload = payload?;
-        let digest = digest(&name, &attributes, inner.parts.codec.digest(&payload.bytes));
-        let only_if_awaited = false;
-        let signal = NewSignal { name, key, attributes, digest, only_if_awaited };
+        let (signal, payload) = new_signal(&inner.parts, name, key, attributes, payload)?;
         Ok((inner, signal, payload, to))
+    }
+}
+
+/// A signal, once everything is checked.
+fn new_signal(
+    parts: &Parts,
+    name: String,
+    key: String,
+    attributes: Attributes,
+    payload: Result<Payload, Error>,
+) -> Result<(NewSignal, Payload), Error> {
+    check_name(&name).map_err(|why| bad_name("signal", &name, why))?;
+    check_name(&key).map_err(|why| bad_name("key of the signal", &key, why))?;
+    check_attributes(&attributes)
+        .map_err(|why| Error::refused(Code::BadArgument, format!("signal {name:?}: {why}")))?;
+    let payload = payload?;
+    let digest = digest(&name, &attributes, parts.codec.digest(&payload.bytes));
+    let signal = NewSignal { name, key, attributes, digest, only_if_awaited: false };
+    Ok((signal, payload))
+}
+
+/// A signal that a function sends.
+#[derive(Clone)]
+pub(crate) struct SignalDraft {
+    pub(crate) name: String,
+    pub(crate) attributes: Attributes,
+    payload: Result<Payload, Error>,
+}
+
+impl SignalDraft {
+    pub(crate) fn new(parts: &Parts, name: &str, payload: &impl Serialize) -> Self {
+        let (codec, bytes_max) = (parts.codec.as_ref(), parts.config.payload_bytes_max);
+        let what = format_args!("the payload of signal {name:?}");
+        let payload = encode(codec, bytes_max, what, payload);
+        Self { name: name.to_owned(), attributes: Attributes::new(), payload }
+    }
+
+    /// Sends it to a run under a key, by which it is stored at most once.
+    pub(crate) async fn send(
+        &self,
+        parts: &Parts,
+        tenant: &str,
+        run_id: &str,
+        key: String,
+    ) -> Result<Sent, Error> {
+        let Self { name, attributes, payload } = self.clone();
+        let (tenant, id) = names(tenant, run_id)?;
+        let to = SignalTarget::Id(tenant, id);
+        let unknown = unknown(&to);
+        let (signal, payload) = new_signal(parts, name, key, attributes, payload)?;
+        let (name, key) = (signal.name.clone(), signal.key.clone());
+        let answer = send_signal(parts, SignalRequest { to, signal, payload }).await?;
+        sent(answer.ok_or(unknown)?, &name, &key)
+    }
+}
+
+/// What is said of an answer of the store.
+fn sent(answer: SignalAnswer, name: &str, key: &str) -> Result<Sent, Error> {
+    match answer {
+        SignalAnswer::Stored { number, .. } | SignalAnswer::AlreadyStored { number } => {
+            Ok(Sent::Accepted { number })
+        }
+        SignalAnswer::AlreadyEnding(status) => Ok(Sent::AlreadyEnding(status)),
+        SignalAnswer::AlreadyEnded(status) => Ok(Sent::AlreadyEnded(status)),
+        answer => Err(refusal(answer, name, key)),
     }
 }
 
@@ -155,14 +214,7 @@ impl Signal<ToRun> {
         let (name, key) = (signal.name.clone(), signal.key.clone());
         let request = SignalRequest { to, signal, payload };
         let answer = inner.signaller.send(vec![request]).await?.into_iter().next().flatten();
-        match answer.ok_or(unknown)? {
-            SignalAnswer::Stored { number, .. } | SignalAnswer::AlreadyStored { number } => {
-                Ok(Sent::Accepted { number })
-            }
-            SignalAnswer::AlreadyEnding(status) => Ok(Sent::AlreadyEnding(status)),
-            SignalAnswer::AlreadyEnded(status) => Ok(Sent::AlreadyEnded(status)),
-            answer => Err(refusal(answer, &name, &key)),
-        }
+        sent(answer.ok_or(unknown)?, &name, &key)
     }
 }
 

@@ -11,6 +11,7 @@ use stepwell_core::id::Queue;
 use stepwell_core::retry::Retry;
 use stepwell_core::workflow::{DraftStep, NodeKind, Placement, StepPolicy};
 
+use super::blocking;
 use super::bound::{UnboundFn, UnboundStep, no_args, parent_args, unbound_async, unbound_blocking};
 use super::ctx::Ctx;
 use super::parents::Parents;
@@ -162,7 +163,7 @@ where
     pub fn run_blocking<O, F>(self, closure: F) -> StepRef<O, K>
     where
         O: Serialize + Send + 'static,
-        F: Fn(Ctx<I, S>) -> Result<O> + Send + Sync + 'static,
+        F: Fn(blocking::Ctx<I, S>) -> Result<O> + Send + Sync + 'static,
     {
         let function = unbound_blocking(no_args, move |ctx, ()| closure(ctx));
         self.declared.blocking().add(self.workflow, NodeKind::Step, function)
@@ -192,7 +193,7 @@ where
     pub fn run_blocking<O, F>(self, closure: F) -> StepRef<O, K>
     where
         O: Serialize + Send + 'static,
-        F: Fn(Ctx<I, S>, P::Args) -> Result<O> + Send + Sync + 'static,
+        F: Fn(blocking::Ctx<I, S>, P::Args) -> Result<O> + Send + Sync + 'static,
     {
         let function = unbound_blocking(parent_args::<P>, closure);
         self.declared.blocking().add(self.workflow, NodeKind::Step, function)

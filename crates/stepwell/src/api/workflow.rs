@@ -11,6 +11,7 @@ use stepwell_core::id::{NameError, Node};
 use stepwell_core::run::RunFailure;
 use stepwell_core::workflow::{Definition, Draft, DraftStep, OutputRule, workflow_hash};
 
+use super::blocking;
 use super::bound::{UnboundFn, UnboundStep, failure_arg, unbound_async, unbound_blocking};
 use super::chain::ChainBuilder;
 use super::ctx::Ctx;
@@ -292,7 +293,7 @@ where
     /// As [`Definer::on_failure`], as an ordinary closure that may block.
     pub fn on_failure_blocking<F>(&mut self, handler: F)
     where
-        F: Fn(Ctx<I, S>, RunFailure) -> Result<()> + Send + Sync + 'static,
+        F: Fn(blocking::Ctx<I, S>, RunFailure) -> Result<()> + Send + Sync + 'static,
     {
         self.draft.on_failure = true;
         self.on_failure = Some(unbound_blocking(failure_arg, handler));

@@ -32,6 +32,10 @@ pub(crate) enum NoOutput {
     Failed(Failure),
     /// It waits for a signal, to be executed again then.
     Waits(WaitFor),
+    /// Its function goes on when something that it waits for has ended. Its journal knows what.
+    Suspended,
+    /// Its function goes on with this input.
+    Continues(Payload),
 }
 
 impl From<Failure> for NoOutput {

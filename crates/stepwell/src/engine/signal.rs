@@ -60,6 +60,13 @@ impl Signaller {
     }
 }
 
+/// Sends one signal of a function, which has a batch of its own with nobody.
+pub(crate) async fn send_signal(parts: &Parts, request: SignalRequest) -> Result<Sent, Error> {
+    let retry = StoreRetry::new(parts, Some(RETRIES_MAX));
+    let answers = retry.call(|| parts.store.signal(vec![request.clone()])).await?;
+    Ok(answers.into_iter().next().flatten())
+}
+
 /// The next runs that wait for a signal. Repeated while the store is unavailable, as signals are:
 /// who sends to many should not have to begin anew.
 pub(crate) async fn waiting_runs(

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::task::{Context, Waker};
 
 /// A boxed future that can be moved between threads.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
@@ -28,6 +29,12 @@ pub trait Spawner: Send + Sync + 'static {
 
     /// Waits for a future inside such a closure.
     fn block_on(&self, future: BoxFuture<()>);
+
+    /// The waker to keep for a wait of user code that only the engine can end: the one it was
+    /// polled with, unless tests have to tell such waits from others.
+    fn engine_waker(&self, cx: &Context<'_>) -> Waker {
+        cx.waker().clone()
+    }
 
     /// A wait of user code that only the engine can end. Where time is virtual it may move on
     /// meanwhile; everywhere else this is the future itself.

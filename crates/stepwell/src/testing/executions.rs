@@ -27,9 +27,9 @@ pub(super) struct Execution {
     pub(super) id: u64,
     /// What to call it in a message.
     pub(super) name: Arc<str>,
-    /// Absent for code of the test itself.
-    pub(super) claim: Option<ClaimRef>,
     pub(super) has_timeout: bool,
+    /// Absent for code of the test itself.
+    task: Option<Arc<TaskContext>>,
     code: RunningCode,
     /// Whether it was waited for in vain, and has not moved since.
     given_up: AtomicBool,
@@ -55,11 +55,11 @@ impl Executions {
         match code {
             StepFn::Async(code) => StepFn::Async(Arc::new(move |args| {
                 let task = Arc::clone(&args.context);
-                executions.observe_future(Some(&task), code(args))
+                executions.observe_future(Some(task), code(args))
             })),
             StepFn::Blocking(code) => StepFn::Blocking(Arc::new(move |args| {
                 let call = RunningCode::Blocking(BlockingCall::current());
-                let _listed = executions.begin(Some(&args.context), call);
+                let _listed = executions.begin(Some(Arc::clone(&args.context)), call);
                 code(args)
             })),
             code @ (StepFn::Sleep | StepFn::Wait(_)) => code,
@@ -69,7 +69,7 @@ impl Executions {
     /// The same future, seen while it runs. Without a task it is the test's own.
     pub(super) fn observe_future<T: 'static>(
         &self,
-        task: Option<&TaskContext>,
+        task: Option<Arc<TaskContext>>,
         future: BoxFuture<T>,
     ) -> BoxFuture<T> {
         let probe = Probe::new();
@@ -77,16 +77,16 @@ impl Executions {
         Box::pin(Observed { future, probe, listed })
     }
 
-    fn begin(&self, task: Option<&TaskContext>, code: RunningCode) -> Listed {
+    fn begin(&self, task: Option<Arc<TaskContext>>, code: RunningCode) -> Listed {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed);
-        let policy = task.and_then(|task| task.workflow.policy(task.claim.node));
+        let policy = task.as_ref().and_then(|task| task.workflow.policy(task.claim.node));
         let has_timeout = policy
             .is_some_and(|policy| policy.timeout.is_some() || policy.heartbeat_timeout.is_some());
         let execution = Arc::new(Execution {
             id,
-            name: task.map_or_else(|| "the future given to `drive`".into(), name),
-            claim: task.map(|task| task.claim),
+            name: task.as_deref().map_or_else(|| "the future given to `drive`".into(), name),
             has_timeout,
+            task,
             code,
             given_up: AtomicBool::new(false),
             n_polls: AtomicU64::new(0),
@@ -112,10 +112,22 @@ fn name(task: &TaskContext) -> Arc<str> {
 }
 
 impl Execution {
+    /// The claim that it runs under; absent for code of the test itself.
+    pub(super) fn claim(&self) -> Option<ClaimRef> {
+        self.task.as_ref().map(|task| task.claim)
+    }
+
+    /// Whether it is a function that waits for nothing but the engine.
+    fn waits_for_engine(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| task.waits_for_engine())
+    }
+
     /// Whether something outside the test may move it on.
     pub(super) fn waits_outside(&self) -> bool {
         match &self.code {
-            RunningCode::Async(probe) => probe.is_held_outside(N_OWN_PROBES),
+            RunningCode::Async(probe) => {
+                !self.waits_for_engine() && probe.is_held_outside(N_OWN_PROBES)
+            }
             RunningCode::Blocking(call) => call.as_ref().is_none_or(|call| call.is_running()),
         }
     }
@@ -141,8 +153,9 @@ impl Execution {
     /// Whether it sleeps until a moment of virtual time, that of its time-out perhaps.
     pub(super) fn sleeps(&self, clock: &ManualClock) -> bool {
         match &self.code {
-            RunningCode::Async(probe) => clock.will_wake(&probe.task()),
-            RunningCode::Blocking(_) => false,
+            // The worker sleeps for a function that waits.
+            RunningCode::Async(probe) => self.waits_for_engine() || clock.will_wake(&probe.task()),
+            RunningCode::Blocking(_) => self.waits_for_engine(),
         }
     }
 

@@ -59,7 +59,7 @@ impl Hope {
         let steps = world.executions.all();
         let has_date = self.due.iter().any(|due| *due > now)
             || steps.iter().any(|step| step.sleeps(&world.clock));
-        let executed: BTreeSet<ClaimRef> = steps.iter().filter_map(|step| step.claim).collect();
+        let executed: BTreeSet<ClaimRef> = steps.iter().filter_map(|step| step.claim()).collect();
         let is_abandoned = |claim: &ClaimRef| !executed.contains(claim);
         let has_reason = !self.due.is_empty()
             || self.claims.iter().any(is_abandoned)

@@ -7,7 +7,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use super::blocking_call::BlockingCall;
-use super::waits::InnerWait;
+use super::waits::{InnerWait, inner_waker};
 use crate::ports::{BoxFuture, NoThread, Spawner};
 
 /// How much real time a test gives to what it cannot move itself, unless it says otherwise.
@@ -220,6 +220,10 @@ impl Spawner for ManualScheduler {
                 answer.give(span);
             }));
         });
+    }
+
+    fn engine_waker(&self, cx: &Context<'_>) -> Waker {
+        inner_waker(cx)
     }
 
     fn engine_wait(&self, future: BoxFuture<()>) -> BoxFuture<()> {

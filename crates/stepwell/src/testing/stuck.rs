@@ -58,7 +58,7 @@ pub(super) fn no_wake_up() -> Stuck {
 }
 
 fn tell_executing(why: &mut String, steps: &[Arc<Execution>]) {
-    let steps: Vec<_> = steps.iter().filter(|step| step.claim.is_some()).cloned().collect();
+    let steps: Vec<_> = steps.iter().filter(|step| step.claim().is_some()).cloned().collect();
     if !steps.is_empty() {
         let are = if steps.len() == 1 { "is" } else { "are" };
         let _ = write!(why, "; {} {are} being executed", names(&steps));

@@ -7,7 +7,7 @@ use super::runtime::TestRuntime;
 use super::stuck::Stuck;
 use super::{ManualScheduler, TestEngine};
 use crate::api::blocking::BlockOn;
-use crate::api::{Engine, EngineBuilder, Workflow, WorkflowRef};
+use crate::api::{Engine, EngineBuilder, IntoWorkflow, WorkflowRef};
 use crate::engine::Config;
 use crate::error::Error;
 use crate::ports::Codec;
@@ -93,8 +93,11 @@ impl<S: Send + Sync + 'static> TestEngineBuilder<S> {
         self
     }
 
-    /// Registers a workflow and gives a handle for starting runs.
-    pub fn workflow<I, O>(&mut self, workflow: Workflow<I, O, S>) -> WorkflowRef<I, O> {
+    /// Registers a workflow or function and gives a handle for starting runs.
+    pub fn workflow<W: IntoWorkflow<S>>(
+        &mut self,
+        workflow: W,
+    ) -> WorkflowRef<W::Input, W::Output> {
         self.builder.workflow(workflow)
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use stepwell_core::run::MemoOutcome;
 use stepwell_core::time::Timestamp;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -12,8 +13,8 @@ use crate::engine::{
     is_about_data, refused_outcome,
 };
 use crate::ports::{
-    ClaimAnswer, ClaimRequest, ClaimedTask, CommitItem, Hint, InputsOf, Outcome, StoreError,
-    TaskInputs,
+    ClaimAnswer, ClaimRequest, ClaimedTask, CommitItem, Hint, History, InputsOf, Outcome, Payload,
+    StoreError, TaskInputs,
 };
 
 /// What a claim call found.
@@ -205,6 +206,7 @@ impl Worker {
             Some(as_declared(workflow.policy(node), output))
         };
         let parents = workflow.parents(node).map(output).collect();
+        let input = input_of_round(inputs.history.as_deref()).unwrap_or(inputs.input);
         let names = TaskNames {
             claim: task.claim,
             run_id: task.run_id,
@@ -212,11 +214,19 @@ impl Worker {
             attempt: task.attempt,
             failures: task.failures,
             resumed: inputs.resumed,
+            history: inputs.history,
         };
         let context = TaskContext::new(Arc::clone(&self.parts), workflow, names, stop.clone(), now);
         let context = Arc::new(context);
-        Some((body, TaskArgs { context, input: inputs.input, parents, failure: inputs.failure }))
+        Some((body, TaskArgs { context, input, parents, failure: inputs.failure }))
     }
+}
+
+/// The input that a function went on with, if it did.
+fn input_of_round(history: Option<&History>) -> Option<Payload> {
+    let memos = history?.memos.iter();
+    let mut rounds = memos.filter(|memo| matches!(memo.row.outcome, MemoOutcome::Round(_)));
+    rounds.next().and_then(|round| round.payload.clone())
 }
 
 #[cfg(test)]

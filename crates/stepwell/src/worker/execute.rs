@@ -5,16 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use stepwell_core::decide::Notes;
+use stepwell_core::decide::{Notes, Suspension};
 use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
 use stepwell_core::id::Node;
-use stepwell_core::run::WaitFor;
+use stepwell_core::run::{WaitFor, WaitKind};
 use stepwell_core::workflow::StepPolicy;
 use tokio::sync::oneshot;
 
 use super::Worker;
-use super::panic::{guarded, guarded_async, panicked};
-use crate::engine::{MatchingFn, NoOutput, Slot, StepBody, StepFn, TaskArgs, TaskContext};
+use super::function::{self, FunctionEnd};
+use crate::engine::{
+    MatchingFn, NoOutput, Slot, StepBody, StepFn, TaskArgs, TaskContext, guarded, guarded_async,
+    panicked,
+};
 use crate::ports::{CommitItem, NoThread, Outcome, Payload};
 
 /// How an attempt ended.
@@ -29,7 +32,7 @@ enum AttemptEnd {
 const PUT_OFF: Duration = Duration::from_secs(1);
 
 /// What user code returned.
-type Answer = Result<Payload, NoOutput>;
+pub(super) type Answer = Result<Payload, NoOutput>;
 
 impl Worker {
     /// Executes a claimed task in a slot and commits what became of it. The next task may have the
@@ -68,7 +71,7 @@ impl Worker {
 
     async fn execute(&self, body: StepBody, args: TaskArgs) -> AttemptEnd {
         // A step that has waited was let in before, so its conditions are not asked again.
-        let is_let_in = args.context.resumed.is_some();
+        let is_let_in = args.context.resumed.is_some() || args.context.has_suspended;
         match if is_let_in { Ok(false) } else { should_skip(&body, &args) } {
             Ok(true) => return AttemptEnd::With(Outcome::Skipped),
             Ok(false) => {}
@@ -80,16 +83,26 @@ impl Worker {
             StepFn::Sleep => return AttemptEnd::With(Outcome::Slept),
             StepFn::Wait(matching) => Some(Err(wait_for(&context, &args, &matching))),
             StepFn::Async(function) => {
-                let future = guarded_async(function(args));
+                let code = async { flatten(guarded_async(function(args)).await) };
+                let mut code = std::pin::pin!(code);
                 tokio::select! {
                     biased;
-                    answer = future => Some(flatten(answer)),
+                    end = function::run(&context, code.as_mut()) => match end {
+                        FunctionEnd::Answered(answer) => Some(answer),
+                        end => return self.paused(&context, end),
+                    },
                     () = context.stop.token().cancelled() => None,
                     failure = overdue(&context, policy) => Some(Err(failure.into())),
                 }
             }
             StepFn::Blocking(function) => match self.call_blocking(function, args) {
-                Ok(answer) => self.await_blocking(answer, &context, policy).await,
+                Ok(answer) => {
+                    let answer = self.await_blocking(answer, &context, policy).await;
+                    match function::ended_blocking(&context, answer).await {
+                        Ok(answer) => answer,
+                        Err(end) => return self.paused(&context, end),
+                    }
+                }
                 Err(error) => return self.put_off(&context, error).await,
             },
         };
@@ -150,8 +163,30 @@ impl Worker {
         context.stop.hands_back().then_some(late)
     }
 
+    /// How an attempt ended whose function goes on later, here or elsewhere.
+    fn paused(&self, context: &TaskContext, end: FunctionEnd) -> AttemptEnd {
+        match end {
+            FunctionEnd::Answered(answer) => self.ended(context, Some(answer)),
+            FunctionEnd::Suspended(suspension) => {
+                let notes = context.take_notes();
+                match check_suspension(context, &suspension) {
+                    Ok(()) => {
+                        let suspension = Box::new(suspension);
+                        AttemptEnd::With(Outcome::Suspended { suspension, notes })
+                    }
+                    Err(failure) => self.failed(context, failure, notes),
+                }
+            }
+            FunctionEnd::Released => AttemptEnd::With(Outcome::Released),
+            FunctionEnd::ClaimLost => AttemptEnd::ClaimLost,
+        }
+    }
+
     /// How an attempt ended: with this answer, or without one because it was stopped.
     fn ended(&self, context: &TaskContext, answer: Option<Answer>) -> AttemptEnd {
+        if let Some(Ok(_) | Err(NoOutput::Continues(_))) = answer {
+            tell_drift(context);
+        }
         let notes = context.take_notes();
         match answer {
             Some(Ok(output)) => AttemptEnd::With(Outcome::Completed { output, notes }),
@@ -159,6 +194,15 @@ impl Worker {
                 Ok(()) => AttemptEnd::With(Outcome::Waits { wait_for, notes }),
                 Err(failure) => self.failed(context, failure, notes),
             },
+            Some(Err(NoOutput::Continues(input))) => {
+                let round = context.round + 1;
+                AttemptEnd::With(Outcome::Continued { round, input, notes })
+            }
+            // The context of blocking code alone says so, and it knows what is waited for.
+            Some(Err(NoOutput::Suspended)) => {
+                let suspension = context.function().journal().suspension();
+                self.paused(context, FunctionEnd::Suspended(suspension))
+            }
             // Told to stop for a shutdown, a step may give up with an error. It is not charged.
             Some(Err(NoOutput::Failed(failure)))
                 if context.stop.hands_back() && failure.kind != FailureKind::TimedOut =>
@@ -173,7 +217,8 @@ impl Worker {
 
     fn failed(&self, context: &TaskContext, failure: Failure, notes: Notes) -> AttemptEnd {
         let (chance, failures) = (self.parts.chance(), context.failures);
-        let forgets = Vec::new();
+        let function = context.started_function();
+        let forgets = function.map_or_else(Vec::new, |function| function.journal().forgets());
         AttemptEnd::With(Outcome::Failed { failure, notes, chance, failures, forgets })
     }
 }
@@ -210,20 +255,43 @@ fn wait_for(context: &TaskContext, args: &TaskArgs, matching: &[MatchingFn]) -> 
     NoOutput::Waits(wait_for)
 }
 
+/// Tells once that a function did not ask for things that are recorded of it.
+fn tell_drift(context: &TaskContext) {
+    let keys = context.drift();
+    if !keys.is_empty() {
+        let (run, step, keys) = (context.run_id.as_str(), context.step(), keys.join(", "));
+        tracing::warn!(run, step, keys, "recorded steps that the code did not ask for");
+        context.note("drift", &format!("recorded, and not asked for: {keys}"));
+    }
+}
+
+/// Whether a function may wait for this.
+fn check_suspension(context: &TaskContext, suspension: &Suspension) -> Result<(), Failure> {
+    let listens = suspension.waits.iter().any(|wait| wait.kind == WaitKind::Signal);
+    if listens { refuse_handler(context) } else { Ok(()) }
+}
+
+/// A failure handler cannot wait for signals.
+fn refuse_handler(context: &TaskContext) -> Result<(), Failure> {
+    if context.claim.node != Node::ON_FAILURE {
+        return Ok(());
+    }
+    Err(refused(
+        "a failure handler cannot wait for a signal: its run is ending and takes none; start \
+         another run that waits",
+    ))
+}
+
+fn refused(message: &str) -> Failure {
+    Failure::new(FailureKind::Error, "", message).with_retry(RetryAdvice::Never)
+}
+
 /// Whether a task may wait for this. Trying again would end the same way.
 fn check_wait(context: &TaskContext, wait_for: &WaitFor) -> Result<(), Failure> {
-    let refuse = |message: &str| {
-        Err(Failure::new(FailureKind::Error, "", message).with_retry(RetryAdvice::Never))
-    };
-    if context.claim.node == Node::ON_FAILURE {
-        return refuse(
-            "a failure handler cannot wait for a signal: its run is ending and takes none; start \
-             another run that waits",
-        );
-    }
+    refuse_handler(context)?;
     match wait_for.check() {
         Ok(()) => Ok(()),
-        Err((field, why)) => refuse(&format!("{field} of the wait: {why}")),
+        Err((field, why)) => Err(refused(&format!("{field} of the wait: {why}"))),
     }
 }
 

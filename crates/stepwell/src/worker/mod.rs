@@ -2,8 +2,8 @@
 
 mod claim;
 mod execute;
+mod function;
 mod heartbeat;
-mod panic;
 mod shutdown;
 
 use std::sync::Arc;

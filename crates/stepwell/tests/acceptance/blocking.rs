@@ -29,7 +29,7 @@ fn a_whole_workflow_without_async() {
         if *ctx.input() == 13 {
             return Err(StepError::permanent("unlucky"));
         }
-        Ok(format!("{odd:?} {}", ctx.output_blocking(&double)?))
+        Ok(format!("{odd:?} {}", ctx.output(&double)?))
     });
     w.on_failure_blocking(|ctx, failure| {
         ctx.state().write(failure.failure.message);

@@ -9,7 +9,7 @@ use crate::support::{MINUTE, SECOND, World, builder, refused, states};
 type Chain = Definer<(), World>;
 
 async fn note(ctx: Ctx<(), World>) -> stepwell::Result<()> {
-    ctx.state().journal.write(ctx.step());
+    ctx.state().journal.write(ctx.step_name());
     Ok(())
 }
 

@@ -19,7 +19,7 @@ fn a_step_knows_its_run_its_names_its_attempt_and_the_time() {
             ctx.tenant(),
             ctx.run_id(),
             ctx.workflow(),
-            ctx.step(),
+            ctx.step_name(),
             ctx.attempt(),
             ctx.input(),
         ));
@@ -154,9 +154,9 @@ fn outputs_of_all_ancestors_can_be_read_async_and_blocking() {
         Ok(format!("{} {maybe:?} {}", ctx.output(&a).await?, ctx.output(&b).await?))
     });
     let d = w.step("d").after(c).run_blocking(move |ctx, c| {
-        let maybe: Option<String> = ctx.output_blocking(&maybe)?;
-        ctx.output_blocking(&nap)?;
-        Ok(format!("{} {maybe:?} {} / {c}", ctx.output_blocking(&a)?, ctx.output_blocking(&b)?))
+        let maybe: Option<String> = ctx.output(&maybe)?;
+        ctx.output(&nap)?;
+        Ok(format!("{} {maybe:?} {} / {c}", ctx.output(&a)?, ctx.output(&b)?))
     });
     let (test, ancestors) = engine_with((), w.output(d));
     let run = test.start(&ancestors, true).now().unwrap();
@@ -181,7 +181,7 @@ fn a_step_that_does_not_lie_upstream_is_refused_and_no_retry_would_mend_it() {
         }
     });
     w.step("blocking").retry(retry).run_blocking(move |ctx| match ctx.input() {
-        2 => ctx.output_blocking(&side),
+        2 => ctx.output(&side),
         _ => Ok(0),
     });
     let (test, sideways) = engine_with((), w.no_output());

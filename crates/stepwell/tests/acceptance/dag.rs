@@ -13,7 +13,7 @@ fn outputs_travel_down_a_line_of_steps() {
     let mut w = Workflow::define("line");
     let a = w.step("a").run(async |ctx| Ok(ctx.input() + 1));
     let b = w.step("b").after(a).run(async |ctx, a| Ok(format!("{}+{a}", ctx.input())));
-    let c = w.step("c").after(b).run_blocking(|ctx, b| Ok(format!("{}: {b}", ctx.step())));
+    let c = w.step("c").after(b).run_blocking(|ctx, b| Ok(format!("{}: {b}", ctx.step_name())));
     let line: Workflow<u64, String> = w.output(c);
     let (test, line) = engine_with((), line);
     let run = test.start(&line, 41).now().unwrap();

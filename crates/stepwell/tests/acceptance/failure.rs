@@ -16,7 +16,7 @@ fn handled() -> Workflow<String, (), World> {
     });
     w.on_failure(async |ctx, failure| {
         let (input, step, error) = (ctx.input(), &failure.step, &failure.failure.message);
-        ctx.state().journal.write(format!("{}: {input} / {step}: {error}", ctx.step()));
+        ctx.state().journal.write(format!("{}: {input} / {step}: {error}", ctx.step_name()));
         Ok(())
     });
     w.no_output()

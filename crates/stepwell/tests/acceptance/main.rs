@@ -26,6 +26,8 @@ mod deadline;
 mod events;
 mod failure;
 mod fairness;
+mod function;
+mod function_blocking;
 mod harness;
 mod order;
 mod outside;

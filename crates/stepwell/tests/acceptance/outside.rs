@@ -177,7 +177,7 @@ fn a_blocking_step_may_wait_for_another_run_and_an_async_one_may_not() {
     let shared = Shared::default();
     let mut child = Workflow::define::<u32, Shared>("child");
     let a = child.step("a").run(async |ctx| Ok(*ctx.input()));
-    let b = child.step("b").after(a).run_blocking(move |ctx, n| Ok(n + ctx.output_blocking(&a)?));
+    let b = child.step("b").after(a).run_blocking(move |ctx, n| Ok(n + ctx.output(&a)?));
     let mut builder = builder().state(Arc::clone(&shared));
     let child: WorkflowRef<u32, u32> = builder.workflow(child.output(b));
     let mut w = Workflow::define::<u32, Shared>("parent");

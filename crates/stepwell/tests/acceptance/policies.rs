@@ -66,7 +66,7 @@ fn turned(turned: bool) -> Workflow<(), String, World> {
     let mut step = |name: &'static str| {
         w.step(name).run(move |ctx| async move {
             ctx.state().gate.pass().await;
-            assert_eq!(ctx.step(), name);
+            assert_eq!(ctx.step_name(), name);
             Ok(name.to_owned())
         })
     };

@@ -60,7 +60,7 @@ async fn blocking_steps_read_their_ancestors_on_a_runtime_of_one_thread() {
     let mut w = Workflow::define::<(), ()>("ancestors");
     let a = w.step("a").run(async |_| Ok(20));
     let b = w.step("b").after(a).run_blocking(|_, n| Ok(n + 1));
-    let c = w.step("c").after(b).run_blocking(move |ctx, b| Ok(ctx.output_blocking(&a)? + b));
+    let c = w.step("c").after(b).run_blocking(move |ctx, b| Ok(ctx.output(&a)? + b));
     let mut builder = builder(&MemoryStore::new(), 4);
     let ancestors = builder.workflow(w.output(c));
     let engine = builder.start().await.unwrap();

@@ -1,8 +1,11 @@
 use std::sync::Arc;
 
-use super::Engine;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::block_on::{OwnRuntime, answer_of};
-use crate::api::{EngineBuilder as AsyncBuilder, Workflow, WorkflowRef};
+use super::{Ctx, Engine};
+use crate::api::{EngineBuilder as AsyncBuilder, IntoWorkflow, Result as StepResult, WorkflowRef};
 use crate::engine::Config;
 use crate::error::Error;
 use crate::ports::Codec;
@@ -47,9 +50,23 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
         Self(self.0.default_tenant(tenant))
     }
 
-    /// Registers a workflow and gives a handle for starting runs.
-    pub fn workflow<I, O>(&mut self, workflow: Workflow<I, O, S>) -> WorkflowRef<I, O> {
+    /// Registers a workflow or function and gives a handle for starting runs.
+    pub fn workflow<W: IntoWorkflow<S>>(
+        &mut self,
+        workflow: W,
+    ) -> WorkflowRef<W::Input, W::Output> {
         self.0.workflow(workflow)
+    }
+
+    /// Registers a durable function that may block. See
+    /// [`Workflow::function_blocking`](crate::Workflow::function_blocking).
+    pub fn function<I, O, F>(&mut self, name: &str, function: F) -> WorkflowRef<I, O>
+    where
+        I: DeserializeOwned + Send + Sync + 'static,
+        O: Serialize + DeserializeOwned + Send + 'static,
+        F: Fn(Ctx<I, S>) -> StepResult<O> + Send + Sync + 'static,
+    {
+        self.0.function_blocking(name, function)
     }
 
     /// Checks everything, registers the workflows in the store, and starts.

@@ -20,8 +20,14 @@
 //! ```
 
 mod block_on;
+mod branch;
 mod builder;
+mod ctx;
 mod engine;
+mod function_signal;
+mod join;
+mod op;
+mod operations;
 mod run;
 mod signal;
 mod start;
@@ -29,7 +35,11 @@ mod start;
 #[cfg(feature = "testing")]
 pub(crate) use block_on::{BlockOn, Stuck};
 pub use builder::EngineBuilder;
+pub use ctx::Ctx;
 pub use engine::Engine;
+pub use function_signal::{FunctionSignal, SendSignal};
+pub use join::{BranchOf, Operation, Operations, Stores};
+pub use operations::{FunctionSleep, FunctionStep, FunctionWait};
 pub use run::Run;
 pub use signal::{Cancel, Signal};
 pub use start::{Start, StartAndWait};

@@ -10,14 +10,14 @@ use stepwell_core::failure::{Failure, FailureKind};
 use crate::ports::BoxFuture;
 
 /// Calls user code and turns a panic into a failure.
-pub(super) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, Failure> {
+pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, Failure> {
     // What the closure captured is not used again after a panic, except through `Arc`s whose
     // locks user code cannot reach.
     catch_unwind(AssertUnwindSafe(call)).map_err(panicked)
 }
 
 /// Polls user code and turns a panic into a failure.
-pub(super) async fn guarded_async<T>(future: BoxFuture<T>) -> Result<T, Failure> {
+pub(crate) async fn guarded_async<T>(future: BoxFuture<T>) -> Result<T, Failure> {
     let mut future = DroppedQuietly(Some(future));
     let polled = std::future::poll_fn(|cx| match &mut future.0 {
         Some(future) => future.as_mut().poll(cx),
@@ -40,12 +40,12 @@ impl<T> Drop for DroppedQuietly<T> {
 
 /// Drops a value of user code, and says whether that went well. What it panics with may panic again
 /// when it is dropped, and so on for ever, so it is never dropped.
-fn drop_quietly<T>(value: T) -> bool {
+pub(crate) fn drop_quietly<T>(value: T) -> bool {
     catch_unwind(AssertUnwindSafe(|| drop(value))).map_err(std::mem::forget).is_ok()
 }
 
 /// What code panicked with, as a failure.
-pub(super) fn panicked(panic: Box<dyn Any + Send>) -> Failure {
+pub(crate) fn panicked(panic: Box<dyn Any + Send>) -> Failure {
     let message = panic
         .downcast_ref::<&'static str>()
         .map(|text| (*text).to_owned())

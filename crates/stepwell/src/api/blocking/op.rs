@@ -1,0 +1,181 @@
+//! Operations of blocking code: asked for, executed and stored on its thread.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use stepwell_core::failure::Failure;
+use stepwell_core::function::{Asked, Call, Completion, Key, OpId, STAYS_FOR};
+use stepwell_core::time::Timestamp;
+
+use super::branch::{Branch, StoreNow};
+use crate::api::function::{read_value, timed_out};
+use crate::api::step_error::{Result, StepError};
+use crate::engine::{Doing, TaskContext, is_about_data, panicked, while_doing};
+use crate::error::Error;
+use crate::ports::{MemoAnswer, Payload, StoreError};
+
+/// An operation that blocking code has asked for.
+pub(super) struct Place {
+    pub(super) task: Arc<TaskContext>,
+    pub(super) branch: Arc<Branch>,
+    pub(super) key: Arc<str>,
+    id: OpId,
+}
+
+/// The code of a step.
+pub(super) type Code<'c> = dyn Fn() -> std::result::Result<Payload, Failure> + 'c;
+
+impl Place {
+    pub(super) fn new(task: Arc<TaskContext>, branch: Arc<Branch>, key: Key, call: Call) -> Self {
+        let text: Arc<str> = key.text().into();
+        let id = task.function().journal().call(key, call, None, task.now());
+        Self { task, branch, key: text, id }
+    }
+
+    pub(super) fn set_due(&self, due: Timestamp) {
+        self.task.function().journal().set_due(self.id, due);
+    }
+
+    pub(super) fn amend(&self, change: impl FnOnce(&mut Call)) {
+        self.task.function().journal().amend(self.id, change);
+    }
+
+    pub(super) fn refuse(&self, why: &str) {
+        let message = format!("{:?} of a function: {why}", self.key);
+        self.task.function().journal().refuse(&message);
+    }
+
+    /// Waits for how the operation went, and reads what it gave.
+    pub(super) fn wait<T: DeserializeOwned>(self, code: Option<&Code<'_>>) -> Result<T> {
+        let completion = self.settle(code)?;
+        read_value(&self.task, &self.key, completion)
+    }
+
+    /// Executes, stores or waits until it is known how the operation went.
+    pub(super) fn settle(&self, code: Option<&Code<'_>>) -> Result<Completion<Payload>> {
+        let function = self.task.function();
+        loop {
+            self.go_on()?;
+            let may_start = !self.task.parts.functions().stopping.is_cancelled();
+            let asked = function.journal().ask(self.id, self.task.now(), may_start);
+            match (asked, code) {
+                (Asked::Over(completion), _) => return Ok(completion),
+                (Asked::Execute, Some(code)) => self.execute(code)?,
+                (Asked::Store, _) => self.store()?,
+                (Asked::Later(due), _) if self.is_soon(due) => self.sleep_until(due),
+                (Asked::Later(_) | Asked::Execute, _) => {
+                    function.journal().keep(self.id);
+                    return self.branch.stop();
+                }
+                (Asked::Release, _) => {
+                    function.release();
+                    return self.branch.stop();
+                }
+            }
+        }
+    }
+
+    fn go_on(&self) -> Result<()> {
+        if let Some(refusal) = self.task.function().journal().refusal() {
+            return Err(StepError::of_failure(refusal.clone()));
+        }
+        self.branch.go_on()?;
+        if self.task.stop.is_stopped() {
+            return Err(StepError::cancelled());
+        }
+        Ok(())
+    }
+
+    fn execute(&self, code: &Code<'_>) -> Result<()> {
+        let (task, key) = (self.task.claim, Arc::clone(&self.key));
+        let began = self.task.parts.clock.elapsed();
+        let call = || while_doing(Doing::Step { task, key }, code);
+        let outcome =
+            catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(panic)));
+        let span = self.task.parts.clock.elapsed().saturating_sub(began);
+        let outcome = if self.is_late(span) { Err(timed_out()) } else { outcome };
+        let (now, chance) = (self.task.now(), self.task.parts.chance());
+        self.task.function().journal().executed(self.id, outcome, now, chance);
+        self.store()
+    }
+
+    /// Whether a try has taken longer than it may. It cannot be interrupted.
+    fn is_late(&self, span: Duration) -> bool {
+        let mut is_late = false;
+        self.amend(|call| {
+            if let Call::Step { timeout: Some(timeout), .. } = call {
+                is_late = span > *timeout;
+            }
+        });
+        is_late
+    }
+
+    /// Whether to wait in place. Branches of a join do not: their threads cannot wait for the
+    /// engine's clock.
+    fn is_soon(&self, due: Option<Timestamp>) -> bool {
+        let is_soon = due.is_some_and(|due| due <= self.task.now().after(STAYS_FOR));
+        is_soon && self.branch.stores().is_none()
+    }
+
+    fn sleep_until(&self, due: Option<Timestamp>) {
+        let span = due.map_or(Duration::ZERO, |due| due.since(self.task.now()));
+        let _waits = self.task.wait_for_engine(true);
+        let task = Arc::clone(&self.task);
+        self.task.parts.spawner.block_on(Box::pin(async move {
+            tokio::select! {
+                biased;
+                () = task.stop.token().cancelled() => {}
+                () = task.parts.functions().stopping.cancelled() => {}
+                () = task.parts.clock.sleep(span) => {}
+            }
+        }));
+    }
+
+    /// Stores what is to be stored, on the thread that may.
+    fn store(&self) -> Result<()> {
+        let Some(stores) = self.branch.stores() else { return store(&self.task) };
+        let (answer_to, answer): (StoreNow, _) = mpsc::channel();
+        let is_asked = stores.send(answer_to).is_ok();
+        if is_asked { answer.recv().unwrap_or_else(|_| gone()) } else { gone() }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.task.function().journal().forget(self.id);
+    }
+}
+
+fn gone<T>() -> Result<T> {
+    Err(StepError::cancelled())
+}
+
+/// Stores everything of a function that is to be stored, and waits for that.
+pub(super) fn store(task: &Arc<TaskContext>) -> Result<()> {
+    loop {
+        let Some(write) = task.function().journal().take_write() else { return Ok(()) };
+        let id = write.id;
+        let request = task.function().request(task.claim, write);
+        let (answer_to, answer) = mpsc::channel();
+        let storing = Arc::clone(task);
+        task.parts.spawner.block_on(Box::pin(async move {
+            let _ = answer_to.send(storing.parts.functions().memos.store(request).await);
+        }));
+        let closed = || StoreError::Unavailable { operation: "store memos", why: "closed".into() };
+        match answer.recv().unwrap_or_else(|_| Err(closed())) {
+            Ok(MemoAnswer::Stored(at)) => task.function().journal().stored(id, at),
+            Err(error) if is_about_data(&error) => {
+                let failure = StepError::payload(&Error::from(error));
+                task.function().journal().refused(id, &failure);
+            }
+            // The claim is lost, or the engine has closed.
+            Ok(MemoAnswer::NotMine) | Err(_) => {
+                task.stop.token().cancel();
+                return Err(StepError::cancelled());
+            }
+        }
+    }
+}
