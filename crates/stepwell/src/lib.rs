@@ -18,10 +18,10 @@ mod worker;
 pub use api::{
     After, Always, Attempt, Bound, Bounded, Cancel, ChainBuilder, Ctx, Definer, Engine,
     EngineBuilder, First, Forever, Function, FunctionMap, FunctionSignal, FunctionSleep,
-    FunctionStep, FunctionWait, IntoStepName, IntoWorkflow, Kind, Maybe, Needed, NewRun, OpenWait,
-    Parent, Parents, Race, Racers, RawParents, Result, Resumed, Root, Run, RunEvent, RunOutcome,
-    RunPage, RunSummary, SendSignal, Sent, SentSignal, Signal, Signalled, SleepBuilder, Start,
-    StartAndWait, StepBuilder, StepError, StepErrorKind, StepName, StepRef, TaskProgress,
+    FunctionStep, FunctionWait, IntoStepName, IntoWorkflow, Kind, Maybe, Memo, Needed, NewRun,
+    OpenWait, Parent, Parents, Race, Racers, RawParents, Result, Resumed, Root, Run, RunEvent,
+    RunOutcome, RunPage, RunSummary, SendSignal, Sent, SentSignal, Signal, Signalled, SleepBuilder,
+    Start, StartAndWait, StepBuilder, StepError, StepErrorKind, StepName, StepRef, TaskProgress,
     TaskStatus, ToRun, ToWaiting, Unaddressed, Wait, WaitBuilder, Workflow, WorkflowRef, blocking,
 };
 pub use engine::Config;
@@ -40,7 +40,9 @@ pub use stepwell_core::code::Code;
 pub use stepwell_core::decide::CancelAnswer;
 pub use stepwell_core::failure::{Failure, FailureKind};
 pub use stepwell_core::retry::Retry;
-pub use stepwell_core::run::{AttemptState, EventKind, RunFailure, RunStatus, TaskState};
+pub use stepwell_core::run::{
+    AttemptState, EventKind, MemoState, RunFailure, RunStatus, TaskState,
+};
 pub use stepwell_core::time::Timestamp;
 pub use worker::StopReport;
 

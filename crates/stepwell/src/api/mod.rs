@@ -42,7 +42,7 @@ pub use step::{After, Root, StepBuilder};
 pub use step_error::{Result, StepError, StepErrorKind};
 pub use step_ref::{Always, Kind, Maybe, Needed, StepRef};
 pub use views::{
-    Attempt, OpenWait, RunEvent, RunOutcome, RunPage, RunSummary, SentSignal, TaskProgress,
+    Attempt, Memo, OpenWait, RunEvent, RunOutcome, RunPage, RunSummary, SentSignal, TaskProgress,
     TaskStatus,
 };
 pub use wait::{Bound, Bounded, Forever, WaitBuilder};

@@ -16,7 +16,7 @@ use super::cancel::Cancel;
 use super::engine::Inner;
 use super::signal::{Signal, ToRun};
 use super::step_ref::{Kind, StepRef};
-use super::views::{Attempt, OpenWait, RunEvent, RunOutcome, SentSignal, TaskStatus};
+use super::views::{Attempt, Memo, OpenWait, RunEvent, RunOutcome, SentSignal, TaskStatus};
 use crate::engine::{as_declared, decode};
 use crate::error::Error;
 use crate::ports::{Codec, Payload, RunView, StoredDefinition};
@@ -351,6 +351,20 @@ impl<O> Run<O> {
         self.inner.check_open()?;
         let signals = self.inner.parts.store.signals(self.key).await?.into_iter();
         Ok(signals.map(|signal| SentSignal::of(signal, |node| self.step_name(node))).collect())
+    }
+
+    /// What functions of the run have done and begun, in the order in which they heard of it; what
+    /// there is nothing to hear of yet comes last.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    pub async fn memos(&self) -> Result<Vec<Memo>, Error> {
+        self.inner.check_open()?;
+        let memos = self.inner.parts.store.memos(self.key).await?.into_iter();
+        let mut memos: Vec<Memo> =
+            memos.map(|memo| Memo::of(memo, |node| self.step_name(node))).collect();
+        memos.sort_by_key(|memo| memo.number.unwrap_or(u64::MAX));
+        Ok(memos)
     }
 
     /// Sends the run a signal. Await it; give it a key and attributes before, if need be.

@@ -2,13 +2,14 @@
 //! row gains is no change for users.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::Value;
 use stepwell_core::failure::Failure;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant, WorkerId};
 use stepwell_core::run::{
-    AttemptRow, AttemptState, Event, EventKind, RetryPlan, RunFailure, RunStatus, TaskRow,
-    TaskState, WaitRow,
+    AttemptRow, AttemptState, Event, EventKind, MemoOutcome, MemoState, RetryPlan, RunFailure,
+    RunStatus, TaskRow, TaskState, WaitRow,
 };
 use stepwell_core::time::Timestamp;
 
@@ -193,6 +194,60 @@ impl SentSignal {
             sent_at: row.sent_at,
             consumed_by: row.consumed_by.map(|node| name(node).to_owned()),
         }
+    }
+}
+
+/// Something that a function has done or begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Memo {
+    /// The step of the workflow whose code did it; a function's own step bears its name.
+    pub step: String,
+    /// What it is recorded under: its name, and from the second call on its count.
+    pub key: String,
+    /// Its place in the order in which the function heard of what was done; `None` if there is
+    /// nothing to hear of yet.
+    pub number: Option<u64>,
+    /// What is known of it.
+    pub state: MemoState,
+    /// How often a step was tried.
+    pub tries: u32,
+    /// When it was begun.
+    pub began_at: Timestamp,
+    /// When this was stored.
+    pub at: Timestamp,
+    /// When a sleep is over, a wait times out or a step is tried again.
+    pub due: Option<Timestamp>,
+    /// Why a step failed, for good or the last time.
+    pub failure: Option<Failure>,
+}
+
+impl Memo {
+    pub(super) fn of<'n>(memo: ports::StoredMemo, name: impl Fn(Node) -> &'n str) -> Self {
+        let row = memo.row;
+        let state = row.outcome.state();
+        let (due, failure) = match row.outcome {
+            MemoOutcome::Begun { due, failure } => (due, failure),
+            MemoOutcome::Failed(failure) => (None, Some(failure)),
+            _ => (None, None),
+        };
+        Self {
+            step: name(row.node).to_owned(),
+            key: row.key,
+            number: Some(row.number).filter(|number| *number > 0),
+            state,
+            tries: row.tries,
+            began_at: row.began_at,
+            at: row.at,
+            due,
+            failure,
+        }
+    }
+
+    /// How long it took, from its beginning until it was stored.
+    #[must_use]
+    pub fn took(&self) -> Duration {
+        self.at.since(self.began_at)
     }
 }
 

@@ -8,6 +8,7 @@ mod config;
 mod function;
 mod held_claims;
 mod memo;
+mod misfit;
 mod open_claim_calls;
 mod panic;
 mod payloads;

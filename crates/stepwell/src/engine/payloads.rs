@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use stepwell_core::code::Code;
 use stepwell_core::workflow::StepPolicy;
 
+use super::misfit::without_values;
 use super::received::{Received, TimedOut};
 use crate::error::Error;
 use crate::ports::{Codec, Payload};
@@ -74,8 +75,30 @@ pub(crate) fn decode<T: DeserializeOwned>(
         });
         Ok(())
     });
-    read.map_err(|error| misfit(error.to_string()))?;
+    read.map_err(|error| misfit(without_values(&error.to_string(), place::<T>(codec, payload))))?;
     value.ok_or_else(|| misfit("the codec read nothing".into()))
+}
+
+/// Where in a payload lies what does not fit. It is read once more for that.
+fn place<T: DeserializeOwned>(codec: &dyn Codec, payload: &Payload) -> String {
+    let mut place = String::new();
+    // How this read ends is known already.
+    let _ = codec.decode(&payload.bytes, &mut |deserializer| {
+        let mut track = serde_path_to_error::Track::new();
+        let deserializer = serde_path_to_error::Deserializer::new(deserializer, &mut track);
+        let read = match &payload.signal {
+            None => T::deserialize(deserializer),
+            Some(signal) => {
+                let variant = signal.is_variant.then_some(&*signal.name);
+                T::deserialize(Received { variant, payload: deserializer })
+            }
+        };
+        if read.is_err() {
+            place = track.path().to_string();
+        }
+        read.map(|_| ())
+    });
+    place
 }
 
 /// What a task gave, read as its workflow declares it: several signals of one wait are the variants

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::run::{RunLog, RunRow, RunStatus, TaskRow, WaitRow};
 
-use super::{Payload, StoreError, StoredDefinition, StoredSignal};
+use super::{Payload, StoreError, StoredDefinition, StoredMemo, StoredSignal};
 
 /// A run with its definition.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct RunSnapshot {
     pub waits: Vec<WaitRow>,
     /// Every signal that was sent to it, in order of their numbers.
     pub signals: Vec<StoredSignal>,
+    /// What its functions have done or begun, in the order of tasks and keys.
+    pub memos: Vec<StoredMemo>,
 }
 
 /// Which runs to list. Absent fields do not filter.

@@ -293,7 +293,7 @@ fn a_payload_that_does_not_fit_fails_the_step_for_good() {
     test.run_until_idle();
     run.signal("paid", &"seven").wait().unwrap();
     test.run_to_end();
-    refused(run.result(), Code::RunFailed, &["signal \"paid\"", "u32", "seven"]);
+    refused(run.result(), Code::RunFailed, &["signal \"paid\"", "expected u32, found string"]);
     assert_eq!(run.attempts().unwrap().len(), 2, "it is not retried");
 }
 

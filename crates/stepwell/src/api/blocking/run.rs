@@ -11,7 +11,7 @@ use stepwell_core::run::RunStatus;
 use super::block_on::{BlockOn, answer_of};
 use super::signal::{Cancel, Signal};
 use crate::api::{
-    Attempt, Kind, OpenWait, Run as AsyncRun, RunEvent, RunOutcome, SentSignal, StepRef,
+    Attempt, Kind, Memo, OpenWait, Run as AsyncRun, RunEvent, RunOutcome, SentSignal, StepRef,
     TaskStatus, ToRun,
 };
 use crate::error::Error;
@@ -194,6 +194,17 @@ impl<O: 'static> Run<O> {
     pub fn signals(&self) -> Result<Vec<SentSignal>, Error> {
         let run = self.run.clone();
         self.block_on(async move { run.signals().await })
+    }
+
+    /// What functions of the run have done and begun. See
+    /// [`Run::memos`](crate::Run::memos).
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    #[track_caller]
+    pub fn memos(&self) -> Result<Vec<Memo>, Error> {
+        let run = self.run.clone();
+        self.block_on(async move { run.memos().await })
     }
 
     /// Sends the run a signal: give it a key and attributes if need be, then call `wait`.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use stepwell_core::id::Node;
-use stepwell_core::run::WaitRow;
+use stepwell_core::run::{WaitKind, WaitRow};
 
 use super::payload::PayloadRecord;
 use super::picture::RunPicture;
@@ -16,6 +16,9 @@ use crate::ports::StoredSignal;
 #[derive(Serialize)]
 pub(super) struct WaitRecord<'picture> {
     step: &'picture str,
+    /// The call of a function that waits.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    key: &'picture str,
     signals: &'picture [String],
     matching: &'picture BTreeMap<String, String>,
     opened_at: String,
@@ -38,6 +41,7 @@ impl<'picture> WaitRecord<'picture> {
     fn new(picture: &'picture RunPicture, wait: &'picture WaitRow) -> Self {
         Self {
             step: step(picture, wait.node),
+            key: &wait.key,
             signals: &wait.signals,
             matching: &wait.matching,
             opened_at: moment(wait.opened_at),
@@ -81,7 +85,7 @@ pub(super) fn print(picture: &RunPicture, lines_max: usize, output: Output) -> R
     print_table(("Signals that nobody got", "signals"), &header, signals, lines_max, output)
 }
 
-fn print_table(
+pub(super) fn print_table(
     (title, what): (&str, &str),
     header: &[&str],
     mut rows: Vec<Vec<Cell>>,
@@ -110,11 +114,25 @@ fn wait_row(picture: &RunPicture, wait: &WaitRow) -> Vec<Cell> {
     let until = wait.deadline.map(|deadline| format!("until {}", clock_millis(deadline)));
     let times = std::iter::once(clock_millis(wait.opened_at)).chain(until);
     vec![
-        Cell::plain(printable(step(picture, wait.node))),
-        Cell::plain(printable(&wait.signals.join(" or "))),
+        Cell::plain(printable(&name(picture, wait))),
+        Cell::plain(waits_for(wait)),
         Cell::plain(attributes(&wait.matching)),
         Cell::plain(times.collect::<Vec<_>>().join("\n")),
     ]
+}
+
+/// The step that waits, and the call of its function, if it is one.
+fn name(picture: &RunPicture, wait: &WaitRow) -> String {
+    let step = step(picture, wait.node);
+    if wait.key.is_empty() { step.to_owned() } else { format!("{step} / {}", wait.key) }
+}
+
+fn waits_for(wait: &WaitRow) -> String {
+    match wait.kind {
+        WaitKind::Signal => printable(&wait.signals.join(" or ")),
+        WaitKind::Sleep => "(sleeps)".to_owned(),
+        WaitKind::Retry => "(tries again)".to_owned(),
+    }
 }
 
 fn signal_row(signal: &StoredSignal) -> Vec<Cell> {
@@ -134,6 +152,6 @@ fn attributes(attributes: &BTreeMap<String, String>) -> String {
     printable(&pairs.join(", "))
 }
 
-fn step(picture: &RunPicture, node: Node) -> &str {
+pub(super) fn step(picture: &RunPicture, node: Node) -> &str {
     picture.definition.definition.name(node)
 }

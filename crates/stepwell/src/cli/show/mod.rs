@@ -5,6 +5,7 @@
 
 mod inbox;
 mod log;
+mod memos;
 mod payload;
 mod picture;
 mod summary;
@@ -16,6 +17,7 @@ use super::run_name::RunArgs;
 use super::run_record::RunRecord;
 use super::{EventRecord, Failure, Output, StoreArgs};
 use inbox::{SignalRecord, WaitRecord};
+use memos::MemoRecord;
 use payload::PayloadRecord;
 use picture::RunPicture;
 use tasks::TaskRecord;
@@ -56,6 +58,7 @@ struct ShowRecord<'picture> {
     #[serde(skip_serializing_if = "Option::is_none")]
     input: Option<PayloadRecord<'picture>>,
     tasks: Vec<TaskRecord<'picture>>,
+    memos: Vec<MemoRecord<'picture>>,
     waits: Vec<WaitRecord<'picture>>,
     unconsumed_signals: Vec<SignalRecord<'picture>>,
     log: Vec<EventRecord<'picture>>,
@@ -73,6 +76,7 @@ pub(super) async fn run(args: &ShowArgs, output: Output) -> Result<(), Failure> 
     }
     summary::print(&picture, output)?;
     tasks::print(&picture, args.lines, output)?;
+    memos::print(&picture, args.lines, output)?;
     inbox::print(&picture, args.lines, output)?;
     if args.payloads {
         payload::print(&picture, output)?;
@@ -87,6 +91,7 @@ impl<'picture> ShowRecord<'picture> {
             run: RunRecord::new(&picture.row, &picture.definition),
             input: picture.input.as_ref().map(PayloadRecord::new),
             tasks: picture.tasks.iter().map(TaskRecord::new).collect(),
+            memos: MemoRecord::all(picture),
             waits: WaitRecord::all(picture),
             unconsumed_signals: SignalRecord::all(picture),
             log: picture.log.iter().map(EventRecord::new).collect(),

@@ -10,7 +10,9 @@ use stepwell_core::workflow::{Definition, NodeKind};
 
 use crate::api::{RunEvent, TaskProgress};
 use crate::cli::Failure;
-use crate::ports::{DynStore, Payload, RunSnapshot, StoreError, StoredDefinition, StoredSignal};
+use crate::ports::{
+    DynStore, Payload, RunSnapshot, StoreError, StoredDefinition, StoredMemo, StoredSignal,
+};
 
 /// A run as it stood at one moment.
 pub(super) struct RunPicture {
@@ -22,6 +24,8 @@ pub(super) struct RunPicture {
     pub(super) waits: Vec<WaitRow>,
     /// Signals that nobody got yet, in order.
     pub(super) signals: Vec<StoredSignal>,
+    /// What its functions have done, in the order in which they heard of it.
+    pub(super) memos: Vec<StoredMemo>,
     /// Whether payloads were asked for.
     pub(super) has_payloads: bool,
     /// The run's input, if payloads were asked for.
@@ -47,7 +51,7 @@ pub(super) struct TaskPicture {
 impl RunPicture {
     pub(super) async fn read(store: &DynStore, run: RunKey) -> Result<Self, Failure> {
         let snapshot = store.snapshot(run).await?.ok_or_else(|| gone(run))?;
-        let RunSnapshot { log, definition, tasks: rows, waits, mut signals } = snapshot;
+        let RunSnapshot { log, definition, tasks: rows, waits, mut signals, mut memos } = snapshot;
         let events = read_log(&log);
         let mut tasks = tasks(&log, &events, rows, &definition);
         let told = store.progress(run).await?;
@@ -58,9 +62,10 @@ impl RunPicture {
         let log_events =
             events.into_iter().map(|event| RunEvent::of(event.node.map(name), event)).collect();
         signals.retain(|signal| signal.row.consumed_by.is_none());
+        memos.sort_by_key(|memo| (memo.row.number == 0, memo.row.number));
         let (log, row) = (log_events, log.run);
         let (has_payloads, input) = (false, None);
-        Ok(Self { row, definition, tasks, log, waits, signals, has_payloads, input })
+        Ok(Self { row, definition, tasks, log, waits, signals, memos, has_payloads, input })
     }
 
     /// Adds payloads. They are written once, so the moment at which they are read does not matter.

@@ -28,9 +28,14 @@ impl Memos for MemoryStore {
     async fn memos(&self, run: RunKey) -> Result<Vec<StoredMemo>, StoreError> {
         Ok(self.transact(|tables| {
             let Some(run) = tables.runs.get(&run) else { return Vec::new() };
-            run.memos.values().map(|memo| with_payload(run, &memo.memo)).collect()
+            memos(run)
         }))
     }
+}
+
+/// All memos of a run, with their payloads.
+pub(super) fn memos(run: &StoredRun) -> Vec<StoredMemo> {
+    run.memos.values().map(|memo| with_payload(run, &memo.memo)).collect()
 }
 
 fn store(tables: &mut Tables, request: MemoRequest) -> MemoAnswer {

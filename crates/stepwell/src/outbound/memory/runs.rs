@@ -3,6 +3,7 @@ use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::run::{RunLog, RunStatus, TaskRow, TaskState};
 
 use super::MemoryStore;
+use super::memos::memos;
 use super::signals::{resumed_with, waits};
 use super::tables::{StoredRun, Tables};
 use crate::ports::{Payload, RunFilter, RunPage, RunSnapshot, RunView, Runs, StoreError};
@@ -90,6 +91,7 @@ fn snapshot(tables: &Tables, run: &StoredRun) -> Result<RunSnapshot, StoreError>
         tasks: run.tasks.values().cloned().collect(),
         waits: waits(run),
         signals: run.signals.values().cloned().collect(),
+        memos: memos(run),
     })
 }
 

@@ -5,6 +5,7 @@ use stepwell_core::decide::{Happening, HeardWait, TaskHappening, Verdict};
 use stepwell_core::id::{Node, RunKey};
 use stepwell_core::run::Resumed;
 use stepwell_core::time::Timestamp;
+use tokio_postgres::Row;
 
 use super::rows::memo::{self, ClaimKeys, MemoArrays, MemoKeys};
 use super::rows::signal::{SignalNumbers, read_brought};
@@ -45,9 +46,19 @@ impl Memos for PostgresStore {
     async fn memos(&self, run: RunKey) -> Result<Vec<StoredMemo>, StoreError> {
         let params: [Param<'_>; 1] = [&super::rows::key(run)];
         let rows = self.query_once(Role::Work, READ_MEMOS_OF_RUN, &params).await?;
-        let memos = read_all(&rows, memo::read_stored)?;
-        Ok(memos.into_iter().map(|(_, memo)| memo).collect())
+        read_memos_of(&rows)
     }
+}
+
+/// All memos of a run, with their payloads.
+pub(super) async fn read_memos(session: &Session, run: RunKey) -> PgResult<Vec<StoredMemo>> {
+    let rows = session.all(READ_MEMOS_OF_RUN, &[&super::rows::key(run)]).await?;
+    Ok(read_memos_of(&rows)?)
+}
+
+fn read_memos_of(rows: &[Row]) -> Result<Vec<StoredMemo>, StoreError> {
+    let memos = read_all(rows, memo::read_stored)?;
+    Ok(memos.into_iter().map(|(_, memo)| memo).collect())
 }
 
 /// Claims that hold, by their tasks, and when their memos were stored.

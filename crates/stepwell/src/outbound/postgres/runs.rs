@@ -4,6 +4,7 @@ use stepwell_core::run::{RunLog, RunStatus, TaskRow};
 use tokio_postgres::Row;
 
 use super::lookup::IdLookup;
+use super::memos::read_memos;
 use super::rows::run::StoredRun;
 use super::rows::{
     attempt, event, int32, key, keys, payload, read_all, rows_max as limit, run, signal, task, wait,
@@ -143,6 +144,7 @@ async fn read_snapshot(ids: &IdLookup<'_>, run: StoredRun) -> PgResult<RunSnapsh
         tasks: read_tasks(session, run_key, false).await?,
         waits: read_all(&waits, |row| Ok(wait::read(row)?.1))?,
         signals: read_all(&signals, signal::read_stored)?,
+        memos: read_memos(session, run_key).await?,
     })
 }
 

@@ -106,6 +106,7 @@ fn snapshot(transaction: &Transaction<'_, '_>, run: StoredRun) -> Result<RunSnap
         tasks: rows::task::of_run(file, key)?,
         waits: rows::wait::of_run(file, key)?,
         signals: rows::signal::of_run(file, key)?,
+        memos: rows::memo::of_run(file, key, None)?,
     })
 }
 
