@@ -36,7 +36,6 @@ const DRAINED: &[&str] = &["ready", "admitted", "throttled", "parked", "timer", 
 
 /// Statements that are meant to read a whole hot table.
 const READ_EVERYTHING: &[(&str, &str)] = &[
-    ("all_tenants", "the default settings concern every tenant"),
     ("dump_attempts", "a dump is for checks"),
     ("dump_events", "a dump is for checks"),
     ("dump_memos", "a dump is for checks"),

@@ -53,6 +53,8 @@ pub use signals::{SignalRequest, SignalTarget, Signals, StoredSignal, WaitingRun
 pub use spawner::{BoxFuture, NoThread, Spawner};
 pub(crate) use starts::ExistingRun;
 pub use starts::{StartAnswer, StartRequest, Started, Starts};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) use tenants::{SETTLED_TASKS_MAX, SETTLED_TENANTS_MAX};
 pub use tenants::{TenantSettings, TenantView, Tenants};
 pub use timers::{FiredTimers, Timers};
 pub use traffic::Traffic;

@@ -49,7 +49,22 @@ impl TenantSettings {
     }
 }
 
+/// Most tenants to which another default is applied in one transaction.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) const SETTLED_TENANTS_MAX: usize = 100;
+
+/// With this many tasks moved, another default waits for the next transaction with the remaining
+/// tenants.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) const SETTLED_TASKS_MAX: usize = 1_000;
+
 impl TenantSettings {
+    /// Whether tasks have to move when these settings follow others: a weight holds for what comes.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(crate) fn moves_tasks(self, before: Self) -> bool {
+        self.tasks_max != before.tasks_max
+    }
+
     /// What holds for a tenant: its own settings, or the defaults.
     pub(crate) fn in_force(own: Option<Self>, defaults: Self) -> Self {
         own.unwrap_or(defaults)
@@ -82,11 +97,14 @@ pub struct TenantView {
 #[async_trait]
 pub trait Tenants {
     /// Sets a tenant's weight and limit, at once: a raised limit lets held-back tasks into their
-    /// queues, a lowered one takes the last ready ones back. Tasks that already run go on.
+    /// queues, a lowered one takes the last ready ones back. Tasks that already run go on. Settings
+    /// that it has already are not written again.
     async fn set_tenant(&self, tenant: &Tenant, settings: TenantSettings)
     -> Result<(), StoreError>;
 
-    /// Sets what holds for tenants without settings of their own.
+    /// Sets what holds for tenants without settings of their own. What holds already is not written
+    /// again. Another limit is applied to so many tenants at a time; if the caller goes meanwhile,
+    /// the next call for whatever default goes on with the rest.
     async fn set_default_tenant(&self, settings: TenantSettings) -> Result<(), StoreError>;
 
     /// A tenant the store has seen.

@@ -13,7 +13,10 @@ impl Tenants for MemoryStore {
     ) -> Result<(), StoreError> {
         settings.check()?;
         self.transact(|tables| {
-            tables.queues.tenant(tenant)?.own = Some(settings);
+            let own = &mut tables.queues.tenant(tenant)?.own;
+            if own.replace(settings) == Some(settings) {
+                return Ok(());
+            }
             tables.queues.shrink(tenant);
             tables.queues.fill(tenant);
             tables.earn(Hint::Ready);
@@ -24,7 +27,9 @@ impl Tenants for MemoryStore {
     async fn set_default_tenant(&self, settings: TenantSettings) -> Result<(), StoreError> {
         settings.check()?;
         self.transact(|tables| {
-            tables.queues.defaults = settings;
+            if std::mem::replace(&mut tables.queues.defaults, settings) == settings {
+                return;
+            }
             let tenants: Vec<Tenant> = tables.queues.tenants.keys().cloned().collect();
             for tenant in tenants {
                 tables.queues.shrink(&tenant);

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use stepwell_core::code::Code;
 use stepwell_core::run::TaskState;
 
 use super::world::{
     Chance, TENANT, WORKER, World, completed, failed, failed_for_good, tenant, waiting, worker,
 };
-use crate::ports::{ClaimedTask, Outcome, StoreError, TaskPlace, TenantSettings};
+use crate::ports::{ClaimedTask, Hint, Outcome, StoreError, TaskPlace, TenantSettings};
 
 /// Ready, running and held back.
 async fn counts(world: &World, tenant: &str) -> (usize, usize, usize) {
@@ -194,6 +195,33 @@ pub(super) async fn the_default_holds_for_tenants_without_settings(world: &World
     world.limit_all(None).await;
     assert_eq!(counts(world, "early").await, (5, 0, 0));
     assert_eq!(counts(world, "own").await, (3, 0, 2));
+}
+
+pub(super) async fn another_default_reaches_every_tenant(world: &World) {
+    // R26: more tenants than are settled in one transaction.
+    let flow = world.define("a").await;
+    let names: Vec<String> = (0..230).map(|n| format!("tenant-{n}")).collect();
+    let requests = |name: &String| [0, 1].map(|_| world.request(name, "", &flow, b"input"));
+    world.start_all(names.iter().flat_map(requests).collect()).await;
+    for (limit, expected) in [(Some(1), (1, 0, 1)), (None, (2, 0, 0)), (Some(1), (1, 0, 1))] {
+        world.limit_all(limit).await;
+        for name in &names {
+            assert_eq!(counts(world, name).await, expected, "{name} with {limit:?}");
+        }
+    }
+}
+
+pub(super) async fn settings_that_hold_already_are_not_written_again(world: &World) {
+    // R26
+    world.limit(TENANT, 1).await;
+    world.limit_all(2).await;
+    let mut hints = world.store().hints();
+    hints.look(Hint::Ready);
+    world.limit(TENANT, 1).await;
+    world.limit_all(2).await;
+    assert!(hints.given(Hint::Ready).now_or_never().is_none(), "nothing has changed");
+    world.limit_all(1).await;
+    assert!(hints.given(Hint::Ready).now_or_never().is_some());
 }
 
 pub(super) async fn a_limit_spans_all_queues(world: &World) {

@@ -14,10 +14,10 @@ use super::super::sql::{self, Sql};
 use super::IdCache;
 
 /// Keeps others from numbering tenants at the same time.
-pub(crate) const LOCK_TENANT_TABLE: Sql = sql::TENANT.named("lock_tenant_table");
+const LOCK_TENANT_TABLE: Sql = sql::TENANT.named("lock_tenant_table");
 const COUNT_TENANTS: Sql = sql::TENANT.named("count_tenants");
 const INSERT_TENANTS: Sql = sql::TENANT.named("insert_tenants");
-const READ_TENANTS_BY_NAME: Sql = sql::TENANT.named("read_tenants_by_name");
+pub(crate) const READ_TENANTS_BY_NAME: Sql = sql::TENANT.named("read_tenants_by_name");
 
 /// The numbers of tenants. New ones are numbered in a short transaction of its own, so that nobody
 /// waits for a batch of starts. A tenant for which there is no number left is not among them.

@@ -44,17 +44,39 @@ pub(crate) fn read_int(row: &Row) -> Read<i32> {
 
 /// A tenant's number and settings.
 pub(crate) fn read_settings(row: &Row) -> Read<(u32, TenantSettings)> {
+    let defaults = settings(Cells::of(row), Col::DefaultWeight, Col::DefaultTasksMax)?;
+    Ok((read_no(row)?, TenantSettings::in_force(read_own(row)?, defaults)))
+}
+
+/// A tenant's own settings.
+pub(crate) fn read_own(row: &Row) -> Read<Option<TenantSettings>> {
     let cells = Cells::of(row);
     let own = settings(cells, Col::Weight, Col::TasksMax)?;
-    let defaults = settings(cells, Col::DefaultWeight, Col::DefaultTasksMax)?;
-    let own = cells.get::<bool>(Col::HasOwn)?.then_some(own);
-    Ok((read_no(row)?, TenantSettings::in_force(own, defaults)))
+    Ok(cells.get::<bool>(Col::HasOwn)?.then_some(own))
 }
 
 fn settings(cells: Cells<'_>, weight: Col, tasks_max: Col) -> Read<TenantSettings> {
     let tasks_max: Option<i32> = cells.get(tasks_max)?;
     let tasks_max = tasks_max.map(i32::unsigned_abs);
     Ok(TenantSettings { weight: cells.count(weight)?, tasks_max })
+}
+
+/// What holds for tenants without settings of their own.
+#[derive(Clone, Copy)]
+pub(crate) struct DefaultTenant {
+    pub(crate) settings: TenantSettings,
+    /// The first tenant to which the limit is still to be applied.
+    pub(crate) settle_from: Option<i32>,
+}
+
+selected! { Default { Weight, TasksMax, SettleFrom, } }
+
+pub(crate) fn read_default(row: &Row) -> Read<DefaultTenant> {
+    let cells = Cells::of(row);
+    let tasks_max: Option<i32> = cells.get(Default::TasksMax)?;
+    let tasks_max = tasks_max.map(i32::unsigned_abs);
+    let settings = TenantSettings { weight: cells.count(Default::Weight)?, tasks_max };
+    Ok(DefaultTenant { settings, settle_from: cells.get(Default::SettleFrom)? })
 }
 
 /// A tenant and how much of its work waits.

@@ -159,6 +159,12 @@ where tenant_no = $1 and number in (
     select number from stepwell.throttled where tenant_no = $1 order by number limit $2)
 returning {queued_names}
 
+-- name: tenants_with_throttled
+-- Index: primary key of throttled, for each.
+select asked.tenant_no from unnest($1::int[]) as asked (tenant_no)
+cross join lateral (
+    select 1 from stepwell.throttled where throttled.tenant_no = asked.tenant_no limit 1) as first
+
 -- name: delete_admitted
 -- The runs are locked; rows are never updated, so they are where they were found.
 delete from stepwell.admitted where ctid = any(array(
@@ -169,20 +175,20 @@ delete from stepwell.admitted where ctid = any(array(
         offset 0) as found))
 returning tenant_no
 
--- name: delete_admitted_of_tenant
-delete from stepwell.admitted where tenant_no = $1
+-- name: delete_admitted_of_tenants
+delete from stepwell.admitted where tenant_no = any($1)
 
 -- name: count_admitted
 -- Counted after the tenants were locked. Index: admitted_tenant.
 select tenant_no, count(*) from stepwell.admitted where tenant_no = any($1) group by tenant_no
 
 -- name: admit_existing
--- An admission for every task of a tenant that is ready or running. The tenant is locked. Index:
+-- An admission for every task of tenants that is ready or running. The tenants are locked. Index:
 -- ready_position, primary key of task; all claims, which are few.
 insert into stepwell.admitted (tenant_no, number, run, node)
-select $1, r.number, r.run, r.node from stepwell.ready r where r.tenant_no = $1
+select r.tenant_no, r.number, r.run, r.node from stepwell.ready r where r.tenant_no = any($1)
 union all
-select $1, 0, t.run, t.node
+select run.tenant_no, 0, t.run, t.node
 from stepwell.claim c
 cross join lateral unnest(c.runs, c.nodes) as held (run, node)
 cross join lateral (
@@ -191,7 +197,7 @@ cross join lateral (
     offset 0) as t
 cross join lateral (
     select run.tenant_no from stepwell.run where run.key = t.run offset 0) as run
-where run.tenant_no = $1
+where run.tenant_no = any($1)
 on conflict (run, node) do nothing
 
 -- name: read_places

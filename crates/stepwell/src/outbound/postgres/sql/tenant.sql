@@ -38,14 +38,26 @@ select tenant_no from stepwell.tenant where tenant_no = any($1) order by tenant_
 -- Waits for everybody who counts by the old settings; locked in order of their numbers.
 select tenant_no from stepwell.tenant where tenant_no = any($1) order by tenant_no for update
 
--- name: all_tenants
-select tenant_no from stepwell.tenant order by tenant_no
+-- name: tenants_to_settle
+-- Index: primary key.
+select tenant_no from stepwell.tenant where tenant_no >= $1 and not has_own
+order by tenant_no limit $2
 
 -- name: set_tenant
 update stepwell.tenant set has_own = true, weight = $2, tasks_max = $3 where tenant_no = $1
 
+-- name: read_default_tenant
+select weight, tasks_max, settle_from from stepwell.tenant_default
+
+-- name: lock_default_tenant
+-- One at a time changes the default or applies it.
+select weight, tasks_max, settle_from from stepwell.tenant_default for update
+
 -- name: set_default_tenant
-update stepwell.tenant_default set weight = $1, tasks_max = $2
+update stepwell.tenant_default set weight = $1, tasks_max = $2, settle_from = $3
+
+-- name: set_settle_from
+update stepwell.tenant_default set settle_from = $1
 
 -- name: view_tenant
 -- Index: those by tenant of ready, throttled and parked; all claims, which are few.

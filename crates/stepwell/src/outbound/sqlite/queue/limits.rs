@@ -29,7 +29,7 @@ pub(crate) fn remove_places(
     }
     let tasks: Vec<(RunKey, Node)> = nodes.iter().map(|node| (run, *node)).collect();
     withdraw(transaction, &tasks)?;
-    fill(transaction, tenant_no)
+    fill(transaction, tenant_no).map(drop)
 }
 
 /// Claims of a tenant ended: lets others into the room they leave.
@@ -40,53 +40,60 @@ pub(crate) fn end_claims(
 ) -> Result<(), StoreError> {
     let n = i32::try_from(n_claims).unwrap_or(i32::MAX);
     transaction.cache.tenants.count_admitted(transaction.file, tenant_no, 0, -n)?;
-    fill(transaction, tenant_no)
+    fill(transaction, tenant_no).map(drop)
 }
 
-/// Moves tasks of a tenant into queues or out of them, as the settings in force ask for.
+/// Moves tasks of a tenant into queues or out of them, as the settings in force ask for, and says
+/// how many.
 pub(crate) fn apply_limit(
     transaction: &mut Transaction<'_, '_>,
     tenant_no: TenantNo,
-) -> Result<(), StoreError> {
-    throttle_surplus(transaction, tenant_no)?;
-    fill(transaction, tenant_no)
+) -> Result<usize, StoreError> {
+    let n_throttled = throttle_surplus(transaction, tenant_no)?;
+    Ok(n_throttled + fill(transaction, tenant_no)?)
 }
 
-/// Lets throttled tasks of a tenant in, as far as its limit allows, oldest first.
+/// Lets throttled tasks of a tenant in, as far as its limit allows, oldest first, and says how
+/// many.
 pub(super) fn fill(
     transaction: &mut Transaction<'_, '_>,
     tenant_no: TenantNo,
-) -> Result<(), StoreError> {
+) -> Result<usize, StoreError> {
     let file = transaction.file;
+    let mut n_filled = 0;
     loop {
         let cache = &mut *transaction.cache;
         let may_have_throttled = cache.tenants.load(file, tenant_no)?.has_throttled != Some(false);
         if !may_have_throttled || cache.room_left(file, tenant_no)? == Some(0) {
-            return Ok(());
+            return Ok(n_filled);
         }
         match rows::queue::next_throttled(file, tenant_no)? {
-            Some(task) => place(transaction, task)?,
+            Some(task) => {
+                place(transaction, task)?;
+                n_filled += 1;
+            }
             None => cache.tenants.load(file, tenant_no)?.has_throttled = Some(false),
         }
     }
 }
 
-/// Takes the youngest ready tasks of a tenant back behind its limit.
+/// Takes the youngest ready tasks of a tenant back behind its limit, and says how many.
 fn throttle_surplus(
     transaction: &mut Transaction<'_, '_>,
     tenant_no: TenantNo,
-) -> Result<(), StoreError> {
+) -> Result<usize, StoreError> {
     let (file, cache) = (transaction.file, &mut *transaction.cache);
     let limit = cache.settings(file, tenant_no)?.tasks_max;
     let n_admitted = cache.tenants.load(file, tenant_no)?.row.n_admitted();
     let n_surplus = surplus(n_admitted, limit);
     if n_surplus == 0 {
-        return Ok(());
+        return Ok(0);
     }
     cache.write_rows(file)?;
     let youngest = rows::queue::youngest_ready(file, tenant_no, n_surplus)?;
-    for task in withdraw(transaction, &youngest)? {
-        throttle(transaction, &task)?;
+    let withdrawn = withdraw(transaction, &youngest)?;
+    for task in &withdrawn {
+        throttle(transaction, task)?;
     }
-    Ok(())
+    Ok(withdrawn.len())
 }

@@ -51,5 +51,5 @@ pub(crate) fn park_and_unpark(transaction: &mut Transaction<'_, '_>) -> Result<(
         tenants.insert(task.tenant_no);
         place(transaction, task)?;
     }
-    tenants.into_iter().try_for_each(|tenant_no| fill(transaction, tenant_no))
+    tenants.into_iter().try_for_each(|tenant_no| fill(transaction, tenant_no).map(drop))
 }

@@ -1,6 +1,7 @@
 //! The file as a whole: its version and its one row of counters.
 
 use rusqlite::params;
+use stepwell_core::queue::TenantNo;
 use stepwell_core::store_time::WrittenTime;
 
 use super::cells::{Cells, ONLY, Rows, int};
@@ -26,6 +27,7 @@ pub(super) const COUNTER: Table = Table {
         Column::changed("n_wakes", "integer"),
         Column::kept("default_weight", "integer"),
         Column::kept("default_tasks_max", "integer"),
+        Column::kept("settle_from", "integer"),
     ],
 };
 
@@ -44,6 +46,8 @@ pub(crate) struct Counters {
     /// How many commits woke other processes.
     pub(crate) n_wakes: u64,
     pub(crate) defaults: TenantSettings,
+    /// The first tenant to which their limit is still to be applied.
+    pub(crate) settle_from: Option<TenantNo>,
 }
 
 pub(crate) fn counters(file: File<'_, '_>) -> Rows<Counters> {
@@ -51,6 +55,7 @@ pub(crate) fn counters(file: File<'_, '_>) -> Rows<Counters> {
         let row = Cells::of(row);
         let weight = row.count(const { at("default_weight") })?;
         let tasks_max = row.get(const { at("default_tasks_max") })?;
+        let settle_from: Option<u32> = row.get(const { at("settle_from") })?;
         Ok(Counters {
             last_number: row.unsigned(const { at("last_number") })?,
             n_claims: row.unsigned(const { at("n_claims") })?,
@@ -61,6 +66,7 @@ pub(crate) fn counters(file: File<'_, '_>) -> Rows<Counters> {
             },
             n_wakes: row.unsigned(const { at("n_wakes") })?,
             defaults: TenantSettings { weight, tasks_max },
+            settle_from: settle_from.map(TenantNo),
         })
     })?;
     found.ok_or_else(|| corrupt("the counters are missing"))
@@ -79,9 +85,12 @@ pub(crate) fn set_counters(file: File<'_, '_>, counters: &Counters) -> Rows<()> 
     file.run(SET_COUNTERS, row).map(drop)
 }
 
-/// Writes what holds for tenants without settings of their own.
-pub(crate) fn set_defaults(file: File<'_, '_>, defaults: TenantSettings) -> Rows<()> {
-    file.run(SET_DEFAULTS, params![defaults.weight, defaults.tasks_max]).map(drop)
+/// Writes what holds for tenants without settings of their own, and from which tenant on it is
+/// still to be applied.
+pub(crate) fn set_defaults(file: File<'_, '_>, counters: &Counters) -> Rows<()> {
+    let TenantSettings { weight, tasks_max } = counters.defaults;
+    let settle_from = counters.settle_from.map(|no| no.0);
+    file.run(SET_DEFAULTS, params![weight, tasks_max, settle_from]).map(drop)
 }
 
 /// How many commits woke other processes.

@@ -17,6 +17,7 @@ const READ_TENANT: &str = named(SQL, "read_tenant");
 const READ_TENANTS: &str = named(SQL, "read_tenants");
 const SET_ADMITTED: &str = named(SQL, "set_admitted");
 const SET_TENANT: &str = named(SQL, "set_tenant");
+const TENANTS_TO_SETTLE: &str = named(SQL, "tenants_to_settle");
 
 pub(super) const TENANT: Table = Table {
     name: "tenant",
@@ -86,6 +87,13 @@ pub(crate) fn load(file: File<'_, '_>, tenant_no: TenantNo) -> Rows<Option<Tenan
 pub(crate) fn all(file: File<'_, '_>) -> Rows<Vec<(Tenant, TenantRow)>> {
     let name = |row: &Row<'_>| Cells::of(row).name(const { at("name") });
     file.all(READ_TENANTS, [], |row| Ok((name(row)?, read(row)?)))
+}
+
+/// The next tenants without settings of their own.
+pub(crate) fn to_settle(file: File<'_, '_>, from: TenantNo, n_max: usize) -> Rows<Vec<TenantNo>> {
+    let n_max = i64::try_from(n_max).unwrap_or(i64::MAX);
+    let read = |row: &Row<'_>| Cells::of(row).count(ONLY).map(TenantNo);
+    file.all(TENANTS_TO_SETTLE, params![from.0, n_max], read)
 }
 
 /// Gives a tenant settings of its own.

@@ -11,7 +11,7 @@ select {counter} from counter where one = 1
 update counter set {counter_updates} where one = 1
 
 -- name: set_defaults
-update counter set default_weight = ?1, default_tasks_max = ?2 where one = 1
+update counter set default_weight = ?1, default_tasks_max = ?2, settle_from = ?3 where one = 1
 
 -- name: read_n_wakes
 select n_wakes from counter where one = 1

@@ -16,6 +16,9 @@ select {tenant} from tenant where tenant_no = ?1
 -- name: read_tenants
 select {tenant} from tenant order by tenant_no
 
+-- name: tenants_to_settle
+select tenant_no from tenant where tenant_no >= ?1 and has_own = 0 order by tenant_no limit ?2
+
 -- name: set_tenant
 update tenant set has_own = 1, weight = ?2, tasks_max = ?3 where tenant_no = ?1
 

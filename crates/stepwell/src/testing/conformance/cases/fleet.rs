@@ -101,6 +101,8 @@ macro_rules! conformance_cases_of_fleets {
                 a_lowered_limit_lets_running_tasks_go_on,
                 a_limit_is_one_tenants_own,
                 the_default_holds_for_tenants_without_settings,
+                another_default_reaches_every_tenant,
+                settings_that_hold_already_are_not_written_again,
                 a_limit_spans_all_queues,
                 a_tenant_is_seen_with_its_settings,
                 the_greatest_limit_is_kept_as_it_is,

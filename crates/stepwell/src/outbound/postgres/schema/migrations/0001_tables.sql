@@ -27,7 +27,9 @@ create table stepwell.step (
 create table stepwell.tenant_default (
     one boolean primary key default true check (one),
     weight integer not null default 1 check (weight between 1 and 1000),
-    tasks_max integer check (tasks_max > 0)
+    tasks_max integer check (tasks_max > 0),
+    -- the first tenant to which the limit is still to be applied; null if it holds for all
+    settle_from integer check (settle_from >= 0)
 );
 insert into stepwell.tenant_default default values;
 
@@ -350,6 +352,7 @@ create table stepwell.tenant_position (
 ) with (fillfactor = 50);
 
 -- The greatest position each worker has dequeued: its own row, so that claims do not queue up.
+-- Those that are gone share one, under the number 0.
 create table stepwell.frontier (
     queue text collate "C" not null,
     worker bigint not null,

@@ -18,7 +18,9 @@ create table counter (
     -- how often a commit had a reason to wake other processes
     n_wakes integer not null default 0 check (n_wakes >= 0),
     default_weight integer not null default 1 check (default_weight between 1 and 1000),
-    default_tasks_max integer check (default_tasks_max > 0)
+    default_tasks_max integer check (default_tasks_max > 0),
+    -- the first tenant to which that limit is still to be applied; null if it holds for all
+    settle_from integer check (settle_from >= 0)
 ) strict;
 insert into counter (one) values (1);
 
