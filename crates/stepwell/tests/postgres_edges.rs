@@ -127,6 +127,33 @@ async fn a_timer_that_nothing_waits_for_goes_without_being_counted() {
 }
 
 #[tokio::test]
+async fn workers_that_are_gone_share_one_row_of_a_queues_frontier() {
+    let schema = Schema::make("edges").await;
+    let world = world(&schema);
+    let flow = world.define("a").await;
+    let frontiers = "select count(*), max(position) from frontier where queue = 'default'";
+    world.start_many_for("acme", &flow, 8).await;
+    for (ix, name) in ["left", "killed", "left too", "killed too"].into_iter().enumerate() {
+        let worker = world.hire(name).await;
+        let batch = world.claim(&worker, 2).await;
+        let position = batch.len() as u64 * (ix as u64 + 1) - 1;
+        world.complete_together(&batch).await;
+        if name.starts_with("left") {
+            world.dismiss(&worker).await;
+        } else {
+            world.lose(&worker).await;
+        }
+        let expected = format!("1 | {}", position * BLOCK_LENGTH);
+        assert_eq!(rows(&schema.client, frontiers).await, [expected], "after {name}");
+    }
+    world.start_many_for("zeta", &flow, 1).await;
+    world.claim_one().await;
+    let after = format!("2 | {}", 7 * BLOCK_LENGTH);
+    assert_eq!(rows(&schema.client, frontiers).await, [after], "a newcomer begins there");
+    schema.remove().await;
+}
+
+#[tokio::test]
 async fn a_tenant_for_which_there_is_no_number_left_is_refused() {
     let schema = Schema::make("edges").await;
     let world = world(&schema);

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use stepwell_core::id::{Epoch, Queue, WorkerId};
 use stepwell_core::lease::Life;
 
-use super::lead::reap::{DELETE_PROGRESS, DELETE_SERVE, END_WORKERS, READ_CLAIMS, reap};
+use super::lead::reap::{DELETE_PROGRESS, DELETE_SERVE, READ_CLAIMS, end_workers, reap};
 use super::lookup::plans::DEFINITION_REVISIONS;
 use super::queue::service::lock_serving_exclusive;
 use super::rows::{definition, int32, read_all, worker};
@@ -88,7 +88,7 @@ impl PostgresStore {
             session.run(DELETE_SERVE, &[&vec![no]]).await?;
             session.run(DELETE_PROGRESS, &[&vec![no]]).await?;
             if session.all(READ_CLAIMS, &[&vec![no]]).await?.is_empty() {
-                session.run(END_WORKERS, &[&vec![no]]).await?;
+                end_workers(&session, &[no]).await?;
             }
             queues.park_and_unpark().await?;
             hints.add(Hint::Ready);

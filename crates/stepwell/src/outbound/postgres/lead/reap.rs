@@ -16,7 +16,8 @@ use super::term::check_epoch;
 use crate::ports::{Hint, HintSet, ReapRequest, Reaped};
 
 pub(crate) const READ_CLAIMS: Sql = sql::WORKER.named("read_claims");
-pub(crate) const END_WORKERS: Sql = sql::WORKER.named("end_workers");
+const END_WORKERS: Sql = sql::WORKER.named("end_workers");
+const FOLD_FRONTIERS: Sql = sql::POSITION.named("fold_frontiers");
 pub(crate) const DELETE_SERVE: Sql = sql::WORKER.named("delete_serve");
 pub(crate) const DELETE_PROGRESS: Sql = sql::PROGRESS.named("delete_progress");
 const LOCK_SILENT: Sql = sql::WORKER.named("lock_silent");
@@ -35,7 +36,7 @@ pub(crate) async fn reap(
     if dead.is_empty() {
         return Ok((reaped, HintSet::default()));
     }
-    session.run(END_WORKERS, &[&dead]).await?;
+    end_workers(session, &dead).await?;
     session.run(DELETE_SERVE, &[&dead]).await?;
     session.run(DELETE_PROGRESS, &[&dead]).await?;
     let (n_tasks, mut hints) = lose(runs, &dead, request.crash_limit).await?;
@@ -43,6 +44,13 @@ pub(crate) async fn reap(
     runs.queues.park_and_unpark().await?;
     hints.add(Hint::Ready);
     Ok((reaped, hints))
+}
+
+/// Workers have nothing any more that could be taken from them. They are locked, so no claim of
+/// theirs is under way.
+pub(crate) async fn end_workers(session: &Session, ended: &[i64]) -> PgResult<()> {
+    session.run(END_WORKERS, &[&ended]).await?;
+    session.run(FOLD_FRONTIERS, &[&ended]).await
 }
 
 /// The numbers of workers of which nothing was heard since those beats.

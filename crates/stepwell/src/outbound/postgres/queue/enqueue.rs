@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use stepwell_core::queue::{WaitsIn, waits_in};
 
+use super::super::rows::position;
 use super::super::rows::queue::{AdmittedArrays, PlaceArrays, Queued, QueuedArrays};
-use super::super::rows::{position, worker};
+use super::super::rows::worker::{self, ServiceArrays};
 use super::super::session::PgResult;
 use super::super::sql::{self, Sql};
 use super::QueueSet;
@@ -41,6 +42,11 @@ pub(super) fn is_served(served: &Served, task: &Queued) -> bool {
     served.contains(&(task.queue.as_str().to_owned(), task.service.0))
 }
 
+/// What tasks need.
+pub(super) fn services_of(tasks: &[Queued]) -> ServiceArrays<'_> {
+    ServiceArrays::of(tasks.iter().map(|task| (&task.queue, task.service)))
+}
+
 impl QueueSet<'_> {
     /// Lets tasks wait where they belong: parked if nobody serves them, throttled if their tenant
     /// is at its limit, else in their queues. Says how many are in their queues.
@@ -53,7 +59,7 @@ impl QueueSet<'_> {
             return Ok(0);
         }
         self.give_numbers(&mut tasks).await?;
-        let served = self.served().await?;
+        let served = self.served(&tasks).await?;
         let is_parked = |task: &Queued| waits_in(is_served(&served, task), None) == WaitsIn::Parked;
         let (parked, served): (Vec<_>, Vec<_>) = tasks.into_iter().partition(is_parked);
         self.park(&parked).await?;
@@ -83,8 +89,10 @@ impl QueueSet<'_> {
         Ok(())
     }
 
-    async fn served(&self) -> PgResult<Served> {
-        let rows = self.session.all(READ_SERVED, &[]).await?;
+    /// What live workers serve of what tasks need.
+    async fn served(&self, tasks: &[Queued]) -> PgResult<Served> {
+        let asked = services_of(tasks);
+        let rows = self.session.all(READ_SERVED, &asked.params()).await?;
         Ok(rows.iter().map(worker::read_served).collect::<Result<_, _>>()?)
     }
 

@@ -16,7 +16,7 @@ use super::super::rows::{Param, int32, tenant};
 use super::super::session::{Conflict, Params, PgResult, first_error};
 use super::super::sql::{self, Sql};
 use super::QueueSet;
-use super::enqueue::{Served, is_served, n_spans, numbers_in};
+use super::enqueue::{Served, is_served, n_spans, numbers_in, services_of};
 use super::limits::{SHARE_TENANTS, Settings};
 use super::positions::{
     Arrivals, Frontiers, TenantPositions, check_positions, take_positions, tenants_in_queues,
@@ -141,8 +141,10 @@ impl QueueSet<'_> {
         let asked = tenants_in_queues(&tasks);
         let arrays = TenantInQueueArrays::of(asked.iter().map(|(no, queue)| (*no, queue)));
         let ([tenant_nos, queues], n): (_, Param<'_>) = (arrays.params(), &n_spans(tasks.len()));
+        let services = services_of(&tasks);
+        let [served_queues, services] = services.params();
         let mut snapshot = QueueSnapshot::default();
-        let params: Params<'_> = &[tenant_nos, queues, n];
+        let params: Params<'_> = &[tenant_nos, queues, n, served_queues, services];
         for row in &self.session.all(LOCK_POSITIONS_FOR_ENQUEUE, params).await? {
             snapshot.add(position::read_fact(row)?);
         }

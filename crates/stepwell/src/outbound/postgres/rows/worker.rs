@@ -1,13 +1,14 @@
 //! Rows of `worker`, `serve` and `claim`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use stepwell_core::id::{ServiceId, Token, WorkerId};
+use stepwell_core::id::{Queue, ServiceId, Token, WorkerId};
 use stepwell_core::lease::{LastBeat, Life};
 use tokio_postgres::Row;
 
 use super::cells::{Cells, only, selected};
-use super::{Read, int32};
+use super::{Param, Read, int32};
 use crate::ports::ClaimRef;
 
 /// Whether a worker lives.
@@ -111,6 +112,25 @@ pub(crate) fn read_name(row: &Row) -> Read<(i64, WorkerId)> {
 }
 
 selected! { Served { Queue, Service, } }
+
+/// Queues and services in them, each once, as two lists.
+pub(crate) struct ServiceArrays<'q> {
+    queue: Vec<&'q str>,
+    service: Vec<i32>,
+}
+
+impl<'q> ServiceArrays<'q> {
+    pub(crate) fn of(services: impl IntoIterator<Item = (&'q Queue, ServiceId)>) -> Self {
+        let services: BTreeSet<(&Queue, ServiceId)> = services.into_iter().collect();
+        let service = |(queue, id): (&'q Queue, ServiceId)| (queue.as_str(), int32(id.0));
+        let (queue, service) = services.into_iter().map(service).unzip();
+        Self { queue, service }
+    }
+
+    pub(crate) fn params(&self) -> [Param<'_>; 2] {
+        [&self.queue, &self.service]
+    }
+}
 
 /// A queue and the number of a service that somebody serves in it.
 pub(crate) fn read_served(row: &Row) -> Read<(String, u32)> {

@@ -29,6 +29,18 @@ where tenant_position.tenant_no = c.tenant_no and tenant_position.queue = c.queu
 -- name: read_frontiers
 select queue, max(position) from stepwell.frontier where queue = any($1) group by queue
 
+-- name: fold_frontiers
+-- Workers that are gone share one row for each queue, under the number 0, which is nobody's:
+-- whoever enqueues reads as many rows as there are live workers. In one statement, so that no look
+-- misses both; in order against deadlocks.
+with gone as (
+    delete from stepwell.frontier where worker = any($1) returning queue, position
+)
+insert into stepwell.frontier (queue, worker, position)
+select queue, 0, max(position) from gone group by queue order by queue
+on conflict (queue, worker) do update
+set position = greatest(frontier.position, excluded.position)
+
 -- name: lock_positions_for_enqueue
 -- All that has to be known to enqueue tasks, one kind of row for each: what is served (1), the last
 -- positions of tenants (2), the frontiers of queues (3), and spans of arrival numbers (4). What
@@ -42,8 +54,11 @@ with locked as materialized (
     order by tenant_position.tenant_no, tenant_position.queue
     for update of tenant_position
 )
-select distinct 1 as kind, service as number, queue as name, null::bigint as value
-from stepwell.serve
+select 1 as kind, asked.service as number, asked.queue as name, null::bigint as value
+from unnest($4::text[], $5::int[]) as asked (queue, service)
+where exists (
+    select 1 from stepwell.serve
+    where serve.queue = asked.queue and serve.service = asked.service)
 union all
 select 2, tenant_no, queue, last from locked
 union all

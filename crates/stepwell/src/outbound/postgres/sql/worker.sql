@@ -23,7 +23,12 @@ on conflict do nothing
 delete from stepwell.serve where worker = any($1)
 
 -- name: read_served
-select distinct queue, service from stepwell.serve
+-- Which of these services somebody has in these queues. Index: primary key of serve.
+select asked.queue, asked.service
+from unnest($1::text[], $2::int[]) as asked (queue, service)
+where exists (
+    select 1 from stepwell.serve
+    where serve.queue = asked.queue and serve.service = asked.service)
 
 -- name: renew_lease
 update stepwell.worker set seen_at = $2, n_beats = n_beats + 1
