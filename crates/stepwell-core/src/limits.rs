@@ -62,6 +62,9 @@ pub const BATCH_ITEMS_MAX: usize = 10_000;
 /// Most rows on one page of a listing.
 pub const PAGE_ROWS_MAX: usize = 1_000;
 
+/// Most runs that a page of a listing looks at, whether they are like what is asked for or not.
+pub const PAGE_LOOKS_MAX: usize = 10_000;
+
 /// Longest sleep, delay or time-out: a hundred years. Longer spans are refused, so that sums with
 /// any stored time stay far from overflow.
 pub const SPAN_MAX: Duration = Duration::from_hours(100 * 366 * 24);

@@ -145,7 +145,9 @@ impl Engine {
         Ok(run)
     }
 
-    /// A page of runs, newest first.
+    /// A page of runs, newest first. A page looks at 10,000 runs at most: where few are like the
+    /// filter it may have fewer than asked for, and even none, and not be the last. Go on until
+    /// [`next`](RunPage::next) is `None`.
     ///
     /// # Errors
     /// When the store cannot be reached.

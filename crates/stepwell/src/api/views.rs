@@ -15,7 +15,8 @@ use stepwell_core::time::Timestamp;
 
 use crate::ports::{self, ReportedProgress, RunView};
 
-/// One page of a listing of runs, newest first.
+/// One page of a listing of runs, newest first. It may have fewer than asked for, and not be the
+/// last.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunPage {

@@ -39,7 +39,7 @@ pub use commits::{CommitAnswer, CommitItem, Commits, Committed, Outcome};
 pub use definitions::{Definitions, StoredDefinition};
 pub use error::StoreError;
 pub(crate) use hints::HintSet;
-pub use hints::{Hint, HintSender, Hints};
+pub use hints::{EndedRuns, Hint, HintSender, Hints};
 pub use ids::Ids;
 pub use inspection::{Inspection, StoreDump, TaskPlace};
 pub use leadership::{Lead, Leadership};

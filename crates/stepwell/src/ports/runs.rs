@@ -46,7 +46,15 @@ pub struct RunFilter {
     pub status: Option<RunStatus>,
 }
 
-/// One page of a listing, newest first.
+impl RunFilter {
+    /// Whether it lets every run through.
+    pub(crate) fn is_open(&self) -> bool {
+        self.tenant.is_none() && self.workflow.is_none() && self.status.is_none()
+    }
+}
+
+/// One page of a listing, newest first. It looks at 10,000 runs at most; where few are like the
+/// filter it may have fewer than asked for, and even none, and not be the last.
 #[derive(Clone, Debug)]
 pub struct RunPage {
     /// The runs.
@@ -57,11 +65,16 @@ pub struct RunPage {
 
 impl RunPage {
     /// A page of at most `rows_max` runs. The store read one more if there was one, which tells
-    /// that a further page follows.
-    pub(crate) fn cut(mut found: Vec<RunView>, rows_max: usize) -> Self {
-        let is_last = found.len() <= rows_max;
+    /// that a further page follows. If not, one follows from where it stopped looking, if it did.
+    pub(crate) fn cut(
+        mut found: Vec<RunView>,
+        rows_max: usize,
+        looked_until: Option<RunKey>,
+    ) -> Self {
+        let is_cut = found.len() > rows_max;
         found.truncate(rows_max);
-        let next = found.last().filter(|_| !is_last).map(|run| run.row.key);
+        let last = found.last().map(|run| run.row.key);
+        let next = if is_cut { last } else { looked_until };
         Self { runs: found, next }
     }
 }
@@ -97,7 +110,8 @@ pub trait Runs {
     /// Which of these runs have ended, and how. One read for all waiters of a process.
     async fn ended(&self, runs: &[RunKey]) -> Result<Vec<(RunKey, RunStatus)>, StoreError>;
 
-    /// A page of runs in the order of their keys, newest first, from before `before`.
+    /// A page of runs in the order of their keys, newest first, from before `before`. It looks at
+    /// [`PAGE_LOOKS_MAX`](stepwell_core::limits::PAGE_LOOKS_MAX) runs at most.
     async fn list(
         &self,
         filter: &RunFilter,

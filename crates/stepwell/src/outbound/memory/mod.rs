@@ -66,7 +66,7 @@ impl MemoryStore {
         }
         let earned = std::mem::take(&mut tables.earned_hints);
         drop(tables);
-        self.hints.give_all(earned);
+        self.hints.give_all(&earned);
         answer
     }
 

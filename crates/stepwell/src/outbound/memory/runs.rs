@@ -1,5 +1,6 @@
 use async_trait::async_trait;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
+use stepwell_core::limits::PAGE_LOOKS_MAX;
 use stepwell_core::run::{RunLog, RunStatus, TaskRow, TaskState};
 
 use super::MemoryStore;
@@ -68,13 +69,16 @@ impl Runs for MemoryStore {
     ) -> Result<RunPage, StoreError> {
         self.transact(|tables| {
             let until = before.unwrap_or(RunKey(u128::MAX));
-            let runs = tables.run_keys.range(..until).rev().map(|key| view(tables, *key));
+            let mut keys = tables.run_keys.range(..until).rev();
+            let looks_max = if filter.is_open() { usize::MAX } else { PAGE_LOOKS_MAX };
+            let looked_until = looks_max.checked_sub(1).and_then(|n| keys.clone().nth(n)).copied();
+            let runs = keys.by_ref().take(looks_max).map(|key| view(tables, *key));
             let is_meant =
                 |run: &Result<RunView, _>| run.as_ref().map_or(true, |run| matches(filter, run));
             // One more than fits tells that there is another page.
             let found: Result<Vec<RunView>, _> =
                 runs.filter(is_meant).take(rows_max.saturating_add(1)).collect();
-            Ok(RunPage::cut(found?, rows_max))
+            Ok(RunPage::cut(found?, rows_max, looked_until))
         })
     }
 }

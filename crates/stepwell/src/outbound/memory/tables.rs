@@ -188,7 +188,7 @@ impl Tables {
             };
             self.queues.enqueue(task);
         }
-        self.earned_hints.add_all(HintSet::earned_by(&changes));
+        self.earned_hints.add_all(HintSet::earned_by(key, &changes));
         for timer in changes.timers {
             self.timers.set(key, timer.node, self.now.after(timer.after));
         }

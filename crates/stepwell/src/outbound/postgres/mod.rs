@@ -50,7 +50,7 @@ use run::RunSet;
 use session::{Conflict, Done, Params, PgError, PgResult, Session, retry};
 use sql::Sql;
 use tokio_postgres::Row;
-use wake::pending::{PendingWakes, WakeKinds};
+use wake::pending::PendingWakes;
 
 use crate::ports::{HintSet, Hints, Store, StoreError, Traffic};
 
@@ -171,7 +171,7 @@ impl PostgresStore {
     {
         let done = retry::with_retries(call, |conflict| self.repair(conflict)).await?;
         self.shared.guesses.learn(&done.learned);
-        self.give_hints(done.hints);
+        self.give_hints(&done.hints);
         Ok(done.answer)
     }
 
@@ -193,12 +193,12 @@ impl PostgresStore {
         Ok(())
     }
 
-    fn give_hints(&self, earned: HintSet) {
+    fn give_hints(&self, earned: &HintSet) {
         if earned.is_empty() {
             return;
         }
         self.shared.wakes.hints.give_all(earned);
-        self.shared.wakes.tell(earned.iter().collect::<WakeKinds>());
+        self.shared.wakes.tell_hints(earned);
     }
 }
 

@@ -1,5 +1,6 @@
 use async_trait::async_trait;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
+use stepwell_core::limits::PAGE_LOOKS_MAX;
 use stepwell_core::run::{RunLog, RunStatus, TaskRow};
 use tokio_postgres::Row;
 
@@ -20,6 +21,7 @@ use crate::ports::{Payload, RunFilter, RunPage, RunSnapshot, RunView, Runs, Stor
 
 const READ_RUN: Sql = sql::RUN.named("read_run");
 const READ_ENDED: Sql = sql::RUN.named("read_ended");
+const LOOK_UNTIL: Sql = sql::RUN.named("look_until");
 const LIST_RUNS: Sql = sql::RUN.named("list_runs");
 const READ_TASKS: Sql = sql::TASK.named("read_tasks");
 const READ_ATTEMPTS: Sql = sql::ATTEMPT.named("read_attempts");
@@ -167,14 +169,21 @@ async fn list(
     rows_max: usize,
 ) -> PgResult<RunPage> {
     let before = key(before.unwrap_or(RunKey(u128::MAX)));
+    let looked_until = if filter.is_open() {
+        None
+    } else {
+        ids.session.one(LOOK_UNTIL, &[&before, &(limit(PAGE_LOOKS_MAX) - 1)]).await?
+    };
+    let looked_until = looked_until.as_ref().map(run::read_key).transpose()?;
+    let down_to = key(looked_until.unwrap_or(RunKey(0)));
     let tenant = filter.tenant.as_ref().map(Tenant::as_str);
     let status = filter.status.map(|status| status as i16);
     let one_more = limit(rows_max + 1);
-    let params: Params<'_> = &[&before, &tenant, &filter.workflow, &status, &one_more];
+    let params: Params<'_> = &[&before, &tenant, &filter.workflow, &status, &one_more, &down_to];
     let found = ids.session.all(LIST_RUNS, params).await?;
     let mut runs = Vec::with_capacity(found.len());
     for row in &found {
         runs.push(view(ids, run::read(row)?).await?);
     }
-    Ok(RunPage::cut(runs, rows_max))
+    Ok(RunPage::cut(runs, rows_max, looked_until))
 }

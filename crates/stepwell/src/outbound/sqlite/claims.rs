@@ -31,7 +31,7 @@ impl Claims for SqliteStore {
 
     async fn inputs(&self, tasks: &[InputsOf]) -> Result<Vec<TaskInputs>, StoreError> {
         let tasks = tasks.to_vec();
-        self.read(move |transaction| {
+        self.read_for_claims(move |transaction| {
             inputs::read(transaction.file, transaction.definitions, &tasks)
         })
         .await

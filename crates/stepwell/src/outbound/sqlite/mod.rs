@@ -60,6 +60,8 @@ struct Shared {
     /// None where nothing is written.
     writer: Option<Calls>,
     reader: Calls,
+    /// What claims need is read apart: nobody's long list holds up work.
+    claims_reader: Calls,
     hints: HintSender,
     traffic: Arc<TrafficCounter>,
     /// How many tasks the last claim took.
@@ -127,9 +129,12 @@ impl SqliteStore {
         let start = |connection| start_writer(connection, writer).map_err(no_thread);
         let writer = connection.map(start).transpose()?;
         let reader = start_reader(to_read, parts()).map_err(no_thread)?;
+        let to_read = options.connect_to_read()?;
+        let claims_reader = start_reader(to_read, parts()).map_err(no_thread)?;
         let n_claimed_last = AtomicUsize::new(0);
         let hints_to_give = hints.clone();
-        let shared = Arc::new(Shared { writer, reader, hints, traffic, n_claimed_last });
+        let shared = Shared { writer, reader, claims_reader, hints, traffic, n_claimed_last };
+        let shared = Arc::new(shared);
         let store = Arc::downgrade(&shared);
         let watch = Watch { store, hints: hints_to_give, definitions, n_wakes };
         start_watch(options.connect_to_read()?, watch).map_err(no_thread)?;
@@ -171,6 +176,14 @@ impl SqliteStore {
         work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.shared.reader.call(work).await
+    }
+
+    /// As [`read`](Self::read), for what tasks are executed with.
+    async fn read_for_claims<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Transaction<'_, '_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.shared.claims_reader.call(work).await
     }
 }
 
@@ -219,5 +232,33 @@ impl Store for SqliteStore {
 impl std::fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SqliteStore").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::ports::{Claims, Runs};
+
+    #[tokio::test]
+    async fn what_tasks_are_executed_with_does_not_wait_for_other_reads() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let store = SqliteStore::open(folder.path().join("readers.db")).await.unwrap();
+        let (let_go, held) = mpsc::channel::<()>();
+        let mut long_read = Box::pin(store.read(move |_| {
+            let _ = held.recv();
+            Ok(())
+        }));
+        assert!((&mut long_read).now_or_never().is_none(), "it is handed in");
+        let mut list = Box::pin(store.ended(&[]));
+        assert!((&mut list).now_or_never().is_none(), "it waits behind the long one");
+        assert!(store.inputs(&[]).await.unwrap().is_empty());
+        drop(let_go);
+        long_read.await.unwrap();
+        assert!(list.await.unwrap().is_empty());
     }
 }

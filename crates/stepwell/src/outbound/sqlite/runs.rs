@@ -1,5 +1,6 @@
 use async_trait::async_trait;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
+use stepwell_core::limits::PAGE_LOOKS_MAX;
 use stepwell_core::run::{RunLog, RunStatus, TaskRow};
 
 use super::rows::run::StoredRun;
@@ -117,8 +118,12 @@ fn list(
     rows_max: usize,
 ) -> Result<RunPage, StoreError> {
     let before = before.unwrap_or(RunKey(u128::MAX));
+    let file = transaction.file;
+    let looked_until =
+        if filter.is_open() { None } else { rows::run::look_until(file, before, PAGE_LOOKS_MAX)? };
+    let down_to = looked_until.unwrap_or(RunKey(0));
     // One more than fits tells that there is another page.
-    let found = rows::run::list(transaction.file, filter, before, rows_max.saturating_add(1))?;
+    let found = rows::run::list(file, filter, before, down_to, rows_max.saturating_add(1))?;
     let found = found.into_iter().map(|run| view(transaction, run)).collect::<Result<_, _>>()?;
-    Ok(RunPage::cut(found, rows_max))
+    Ok(RunPage::cut(found, rows_max, looked_until))
 }

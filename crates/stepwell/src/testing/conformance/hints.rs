@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 
 use super::world::{Sketch, TENANT, World};
-use crate::ports::{Hint, Hints};
+use crate::ports::{EndedRuns, Hint, Hints};
 
 /// Hints as somebody receives them who has just looked.
 fn look(world: &World) -> Hints {
@@ -129,6 +129,25 @@ pub(super) async fn the_end_of_a_run_is_hinted_at(world: &World) {
     let mut hints = look(world);
     assert_eq!(world.step().await, "b");
     assert!(is_given(&mut hints, Hint::Ended));
+}
+
+pub(super) async fn the_end_of_a_run_is_hinted_at_by_name(world: &World) {
+    // Who waits for others need not look.
+    let flow = world.define("a").await;
+    let mut hints = look(world);
+    let runs = world.start_many_for(TENANT, &flow, 3).await;
+    assert_eq!(hints.look_at_ended(), EndedRuns::Named(Vec::new()));
+    let batch = world.claim_all().await;
+    world.complete_together(&batch[..2]).await;
+    world.cancel(&runs[2]).await;
+    let EndedRuns::Named(mut ended) = hints.look_at_ended() else { panic!("it names them") };
+    ended.sort_unstable();
+    let mut expected: Vec<_> = batch[..2].iter().map(|task| task.claim.run).collect();
+    expected.push(runs[2].key);
+    expected.sort_unstable();
+    expected.dedup();
+    assert_eq!(ended, expected);
+    assert_eq!(hints.look_at_ended(), EndedRuns::Named(Vec::new()), "once");
 }
 
 pub(super) async fn a_sleep_that_ends_a_run_hints_at_the_end(world: &World) {

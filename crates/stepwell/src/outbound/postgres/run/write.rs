@@ -135,7 +135,7 @@ impl RunSet<'_> {
         let Write { updates, tenants, payloads, closes, idle } = write;
         let mut hints = HintSet::default();
         for update in &updates {
-            hints.add_all(HintSet::earned_by(&update.changes));
+            hints.add_all(HintSet::earned_by(update.run.key, &update.changes));
         }
         let tasks: Vec<Queued> = updates.iter().flat_map(RunUpdate::queued).collect();
         let is_withdrawn = updates.iter().any(|update| !update.changes.dequeued.is_empty());

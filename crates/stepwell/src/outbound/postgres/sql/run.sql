@@ -36,12 +36,16 @@ cross join lateral (
     where run.tenant_no = tenant.tenant_no and run.id = asked.id
     offset 0) as run
 
+-- name: look_until
+-- The last of so many runs before a key, if there are so many. Index: primary key of run.
+select key from stepwell.run where key < $1 order by key desc limit 1 offset $2
+
 -- name: list_runs
 -- Index: primary key of run, backwards; whatever is not asked for is stepped over.
 select {run}, tenant.name
 from stepwell.run join stepwell.tenant using (tenant_no)
     join stepwell.definition on definition.id = run.definition
-where run.key < $1
+where run.key < $1 and run.key >= $6
     and ($2::text is null or tenant.name = $2)
     and ($3::text is null or definition.workflow = $3)
     and ($4::smallint is null or run.status = $4)

@@ -19,7 +19,7 @@ use super::super::connection::pool::{Pool, describe};
 use super::super::lookup::PlanCache;
 use super::super::lookup::plans::DEFINITION_REVISIONS;
 use super::super::rows;
-use super::pending::{PendingWakes, WakeKinds};
+use super::pending::{PendingWakes, Wake, WakeKinds};
 use crate::ports::{HintSet, StoreError};
 
 /// What is told within this span after something else was goes out together.
@@ -167,9 +167,9 @@ impl WakeChannel {
             TEST => {}
             _ if is_own => {}
             payload => {
-                let kinds = WakeKinds::heard(payload);
-                kinds.give(&self.wakes.hints);
-                if kinds.contains(WakeKinds::POLICIES) {
+                let wake = Wake::heard(payload);
+                wake.give(&self.wakes.hints);
+                if wake.contains(WakeKinds::POLICIES) {
                     self.wakes.policies.notify_one();
                 }
             }
@@ -180,7 +180,7 @@ impl WakeChannel {
     async fn tell(&self, client: &Client) -> Result<(), Broken> {
         self.listen(client).await?;
         // What was told while nobody listened here is found by looking once.
-        self.wakes.hints.give_all(HintSet::ALL);
+        self.wakes.hints.give_all(&HintSet::ALL);
         let mut told_at = tokio::time::Instant::now();
         while self.plans.strong_count() > 0 {
             tokio::select! {

@@ -1,10 +1,24 @@
 //! What this process has to tell others, until it goes out.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
+use stepwell_core::id::RunKey;
 use tokio::sync::Notify;
 
-use crate::ports::{Hint, HintSender};
+use crate::ports::{EndedRuns, Hint, HintSender, HintSet};
+
+/// Most runs that a notification names: it is no longer than 7,000 bytes, each name is 33 of them.
+const NAMED_MAX: usize = 200;
+
+/// What begins the word that names ended runs.
+const ENDED: &str = "ended:";
+
+/// What there is to see, as it is told and heard.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wake {
+    kinds: WakeKinds,
+    ended: EndedRuns,
+}
 
 /// What there is to see: a bit for each word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,24 +47,68 @@ impl WakeKinds {
         self.0 & kinds.0 != 0
     }
 
-    pub(super) fn payload(self) -> String {
-        let words = WORDS.iter().filter(|(_, kinds)| self.contains(*kinds)).map(|(word, _)| *word);
-        words.collect::<Vec<_>>().join(" ")
+    const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+}
+
+impl Wake {
+    pub(super) fn contains(&self, kinds: WakeKinds) -> bool {
+        self.kinds.contains(kinds)
+    }
+
+    fn everything() -> Self {
+        Self { kinds: WakeKinds::EVERYTHING, ended: EndedRuns::Any }
+    }
+
+    fn add(&mut self, kinds: WakeKinds, ended: EndedRuns) {
+        self.kinds = self.kinds.and(kinds);
+        self.ended.add_all(ended);
+        if matches!(&self.ended, EndedRuns::Named(runs) if runs.len() > NAMED_MAX) {
+            self.ended = EndedRuns::Any;
+        }
+    }
+
+    pub(super) fn payload(&self) -> String {
+        let words = WORDS.iter().filter(|(_, kinds)| self.contains(*kinds));
+        let word = |(word, kinds): &(&str, WakeKinds)| match &self.ended {
+            EndedRuns::Named(runs) if *kinds == WakeKinds::of(Hint::Ended) => {
+                let names: Vec<String> = runs.iter().map(|run| format!("{:032x}", run.0)).collect();
+                format!("{ENDED}{}", names.join(","))
+            }
+            _ => (*word).to_owned(),
+        };
+        words.map(word).collect::<Vec<_>>().join(" ")
     }
 
     /// What was heard. Another version may know other words, and none at all may mean anything.
     pub(super) fn heard(payload: &str) -> Self {
-        let meaning = |word: &str| WORDS.iter().find(|(known, _)| *known == word).map(|(_, n)| *n);
-        let kinds: Option<Vec<Self>> = payload.split_whitespace().map(meaning).collect();
-        let kinds = kinds.filter(|kinds| !kinds.is_empty());
-        let all = |kinds: Vec<Self>| kinds.into_iter().fold(Self(0), |a, b| Self(a.0 | b.0));
-        kinds.map_or(Self::EVERYTHING, all)
+        let mut heard = Self::default();
+        for word in payload.split_whitespace() {
+            if let Some(names) = word.strip_prefix(ENDED) {
+                let run = |name: &str| u128::from_str_radix(name, 16).map(RunKey);
+                let Ok(runs) = names.split(',').map(run).collect() else {
+                    return Self::everything();
+                };
+                heard.add(WakeKinds::of(Hint::Ended), EndedRuns::Named(runs));
+                continue;
+            }
+            let Some((_, kinds)) = WORDS.iter().find(|(known, _)| *known == word) else {
+                return Self::everything();
+            };
+            let is_end = *kinds == WakeKinds::of(Hint::Ended);
+            heard.add(*kinds, if is_end { EndedRuns::Any } else { EndedRuns::default() });
+        }
+        if heard.kinds == WakeKinds::default() { Self::everything() } else { heard }
     }
 
     /// Wakes those in this process whom it concerns.
-    pub(super) fn give(self, hints: &HintSender) {
-        for hint in Hint::ALL.into_iter().filter(|hint| self.contains(Self::of(*hint))) {
-            hints.give(hint);
+    pub(super) fn give(&self, hints: &HintSender) {
+        for hint in Hint::ALL.into_iter().filter(|hint| self.contains(WakeKinds::of(*hint))) {
+            match hint {
+                Hint::Ended => hints.give_ended(&self.ended),
+                hint => hints.give(hint),
+            }
         }
     }
 }
@@ -66,8 +124,7 @@ impl FromIterator<Hint> for WakeKinds {
 pub(crate) struct PendingWakes {
     /// Those in this process who wait.
     pub(crate) hints: HintSender,
-    /// The bits of [`WakeKinds`].
-    pending: AtomicU8,
+    pending: Mutex<Wake>,
     filled: Notify,
     /// Another process replaced policies.
     pub(super) policies: Notify,
@@ -78,22 +135,35 @@ pub(crate) struct PendingWakes {
 impl PendingWakes {
     /// Others will be told soon that there is something to see.
     pub(crate) fn tell(&self, kinds: WakeKinds) {
+        self.add(kinds, EndedRuns::default());
+    }
+
+    /// Others will be told soon what there is to see.
+    pub(crate) fn tell_hints(&self, earned: &HintSet) {
+        self.add(earned.iter().collect(), earned.ended().clone());
+    }
+
+    fn add(&self, kinds: WakeKinds, ended: EndedRuns) {
         if kinds != WakeKinds::default() {
-            self.pending.fetch_or(kinds.0, Ordering::AcqRel);
+            self.pending().add(kinds, ended);
             self.filled.notify_one();
         }
     }
 
     /// Waits until there is something to tell.
     pub(super) async fn wait(&self) {
-        while self.pending.load(Ordering::Acquire) == 0 {
+        while self.pending().kinds == WakeKinds::default() {
             self.filled.notified().await;
         }
     }
 
     /// Takes out all there is to tell.
-    pub(super) fn take(&self) -> WakeKinds {
-        WakeKinds(self.pending.swap(0, Ordering::AcqRel))
+    pub(super) fn take(&self) -> Wake {
+        std::mem::take(&mut *self.pending())
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Wake> {
+        self.pending.lock().expect("no holder of the lock panics")
     }
 }
 
@@ -101,20 +171,43 @@ impl PendingWakes {
 mod tests {
     use super::*;
 
+    fn wake(hints: impl IntoIterator<Item = Hint>, ended: EndedRuns) -> Wake {
+        Wake { kinds: hints.into_iter().collect(), ended }
+    }
+
     #[test]
     fn what_is_told_is_what_is_heard() {
-        let told = [Hint::Ready, Hint::Ended].into_iter().collect::<WakeKinds>();
+        let told = wake([Hint::Ready, Hint::Ended], EndedRuns::Any);
         assert_eq!(told.payload(), "ready ended");
-        assert_eq!(WakeKinds::heard("ready ended"), told);
+        assert_eq!(Wake::heard("ready ended"), told);
         for (word, kinds) in WORDS {
-            assert_eq!((kinds.payload().as_str(), WakeKinds::heard(word)), (word, kinds));
+            let told = Wake { kinds, ended: EndedRuns::Any };
+            assert_eq!(told.payload(), word);
+            assert_eq!(Wake::heard(word).kinds, kinds);
         }
     }
 
     #[test]
+    fn ended_runs_are_told_by_name_as_long_as_they_fit() {
+        let runs = |n: u128| EndedRuns::Named((0..n).map(|n| RunKey(n << 64 | 7)).collect());
+        let told = wake([Hint::Ended, Hint::Claims], runs(2));
+        let names = "00000000000000000000000000000007,00000000000000010000000000000007";
+        assert_eq!(told.payload(), format!("ended:{names} claims"));
+        let wakes = PendingWakes::default();
+        wakes.add(WakeKinds::EVERYTHING, runs(NAMED_MAX as u128));
+        let full = wakes.take();
+        assert!(full.payload().len() <= 7_000, "{}", full.payload().len());
+        assert_eq!(Wake::heard(&full.payload()).ended, runs(NAMED_MAX as u128));
+        wakes.add(WakeKinds::of(Hint::Ended), runs(NAMED_MAX as u128));
+        wakes.add(WakeKinds::of(Hint::Ended), runs(1));
+        assert_eq!(wakes.take().payload(), "ended", "whoever waits looks");
+    }
+
+    #[test]
     fn a_word_of_another_version_may_mean_anything() {
-        assert_eq!(WakeKinds::heard("ready weather"), WakeKinds::EVERYTHING);
-        assert_eq!(WakeKinds::heard(""), WakeKinds::EVERYTHING);
+        for payload in ["ready weather", "", "ended:", "ended:12,xyz"] {
+            assert_eq!(Wake::heard(payload), Wake::everything(), "{payload:?}");
+        }
     }
 
     #[test]
@@ -123,6 +216,6 @@ mod tests {
         wakes.tell(WakeKinds::of(Hint::Timers));
         wakes.tell(WakeKinds::POLICIES);
         assert_eq!(wakes.take().payload(), "timers policies");
-        assert_eq!(wakes.take(), WakeKinds::default(), "once");
+        assert_eq!(wakes.take(), Wake::default(), "once");
     }
 }

@@ -6,7 +6,7 @@ use stepwell_core::queue::TenantNo;
 use stepwell_core::run::{RunFailure, RunRow, RunStatus};
 use stepwell_core::time::Timestamp;
 
-use super::cells::{Cells, Rows, int, json, key};
+use super::cells::{Cells, ONLY, Rows, int, json, key};
 use super::payload;
 use crate::outbound::sql::{Column, Table, named};
 use crate::outbound::sqlite::file::File;
@@ -20,6 +20,7 @@ const FIND_RUN: &str = named(SQL, "find_run");
 const INSERT_FRESH_RUN: &str = named(SQL, "insert_fresh_run");
 const INSERT_RUN: &str = named(SQL, "insert_run");
 const LIST_RUNS: &str = named(SQL, "list_runs");
+const LOOK_UNTIL: &str = named(SQL, "look_until");
 const READ_ENDED: &str = named(SQL, "read_ended");
 const READ_GIVEN: &str = named(SQL, "read_given");
 const READ_RUN: &str = named(SQL, "read_run");
@@ -258,11 +259,18 @@ pub(crate) fn find(file: File<'_, '_>, tenant: &Tenant, id: &RunId) -> Rows<Opti
     file.first(FIND_RUN, [tenant.as_str(), id.as_str()], read_whole)
 }
 
-/// Runs before a key, newest first.
+/// The last of so many runs before a key, if there are so many.
+pub(crate) fn look_until(file: File<'_, '_>, before: RunKey, n: usize) -> Rows<Option<RunKey>> {
+    let n_before = i64::try_from(n).unwrap_or(i64::MAX).saturating_sub(1);
+    file.first(LOOK_UNTIL, params![key(before), n_before], |row| Cells::of(row).run_key(ONLY))
+}
+
+/// Runs before a key, down to another, newest first.
 pub(crate) fn list(
     file: File<'_, '_>,
     filter: &RunFilter,
     before: RunKey,
+    down_to: RunKey,
     rows_max: usize,
 ) -> Rows<Vec<StoredRun>> {
     let params = params![
@@ -271,6 +279,7 @@ pub(crate) fn list(
         filter.workflow,
         filter.status.map(|status| status as i64),
         i64::try_from(rows_max).unwrap_or(i64::MAX),
+        key(down_to),
     ];
     file.all(LIST_RUNS, params, read_whole)
 }

@@ -69,7 +69,7 @@ pub(super) fn write_changes(
         let number = transaction.cache.next_number();
         rows::timer::set(file, due_at, number, run_no, timer.node)?;
     }
-    transaction.earned.add_all(HintSet::earned_by(changes));
+    transaction.earned.add_all(HintSet::earned_by(run, changes));
     Ok(())
 }
 

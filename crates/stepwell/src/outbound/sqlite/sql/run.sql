@@ -30,10 +30,14 @@ select {run}, tenant.name from run join tenant using (tenant_no) where key = ?1
 select {run}, tenant.name from tenant join run using (tenant_no)
 where tenant.name = ?1 and run.id = ?2
 
+-- name: look_until
+-- The last of so many runs before a key, if there are so many.
+select key from run where key < ?1 order by key desc limit 1 offset ?2
+
 -- name: list_runs
 select {run}, tenant.name
 from run join tenant using (tenant_no) join definition on definition.id = run.definition
-where key < ?1
+where key < ?1 and key >= ?6
     and (?2 is null or tenant.name = ?2)
     and (?3 is null or definition.workflow = ?3)
     and (?4 is null or status = ?4)

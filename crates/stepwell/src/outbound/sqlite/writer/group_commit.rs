@@ -50,7 +50,7 @@ fn write_loop(
         group.extend(calls.try_iter().take(GROUP_MAX - 1));
         let durable = commit_group(&statements, &mut parts, &mut group);
         if let Ok(earned) = &durable {
-            parts.hints.give_all(*earned);
+            parts.hints.give_all(earned);
         }
         let durable = durable.map(drop);
         for call in group {

@@ -66,6 +66,6 @@ fn watch_loop<S>(connection: &Connection, watch: &Watch<S>) {
         if watch.n_wakes.fetch_max(found_wakes, Ordering::AcqRel) >= found_wakes {
             continue;
         }
-        watch.hints.give_all(HintSet::ALL);
+        watch.hints.give_all(&HintSet::ALL);
     }
 }

@@ -206,6 +206,7 @@ macro_rules! conformance_cases_of_fleets {
                 a_delayed_retry_hints_at_its_timer,
                 a_fired_timer_hints_at_what_became_ready,
                 the_end_of_a_run_is_hinted_at,
+                the_end_of_a_run_is_hinted_at_by_name,
                 a_sleep_that_ends_a_run_hints_at_the_end,
                 claims_that_were_taken_are_hinted_at,
                 claims_taken_by_a_run_that_fails_fast_are_hinted_at,
