@@ -39,6 +39,11 @@ fn worker() -> WorkerId {
     WorkerId::new("bench").expect("a good name")
 }
 
+/// A worker that serves what the other one does not, and claims nothing.
+fn other_worker() -> WorkerId {
+    WorkerId::new("other").expect("a good name")
+}
+
 fn tenant(name: &str) -> Tenant {
     Tenant::new(name).expect("a good name")
 }
@@ -83,10 +88,27 @@ impl StoreDriver {
         Ok(self.store.register(&definition).await?.id)
     }
 
-    /// Registers the worker for the default queue and this workflow.
-    pub(super) async fn serve(&self, definition: DefinitionId) -> Result<(), Failure> {
-        let (queues, services) = (vec![Queue::default_queue()], vec![definition.service()]);
-        let registration = WorkerRegistration { worker: worker(), queues, services, lease: LEASE };
+    /// Registers the worker for the default queue and these workflows.
+    pub(super) async fn serve(&self, definitions: &[DefinitionId]) -> Result<(), Failure> {
+        self.register_worker(worker(), definitions).await
+    }
+
+    /// Registers another worker, which claims nothing, for the default queue and these workflows.
+    pub(super) async fn serve_elsewhere(
+        &self,
+        definitions: &[DefinitionId],
+    ) -> Result<(), Failure> {
+        self.register_worker(other_worker(), definitions).await
+    }
+
+    async fn register_worker(
+        &self,
+        worker: WorkerId,
+        definitions: &[DefinitionId],
+    ) -> Result<(), Failure> {
+        let queues = vec![Queue::default_queue()];
+        let services = definitions.iter().map(|definition| definition.service()).collect();
+        let registration = WorkerRegistration { worker, queues, services, lease: LEASE };
         Ok(self.store.register_worker(registration).await?)
     }
 

@@ -322,38 +322,6 @@ pub(super) const TABLES: &[Table] = &[
         bad: &[("a task twice", &[("node", "0")]), ("no due time", &[("due_at", "null")])],
     },
     Table {
-        name: "tenant_position",
-        only: None,
-        good: &[("tenant_no", "0"), ("queue", "'q'"), ("last", "0")],
-        other: &[("queue", "'r'")],
-        bad: &[("a tenant twice", &[("queue", "'q'")]), ("before the line", &[("last", "-2")])],
-    },
-    Table {
-        name: "frontier",
-        only: None,
-        good: &[("queue", "'q'"), ("position", "0"), FRONTIER_WORKER],
-        other: &[("queue", "'r'")],
-        bad: &[("a queue twice", &[("queue", "'q'")]), ("before the line", &[("position", "-1")])],
-    },
-    Table {
-        name: "watermark",
-        only: Some("postgres"),
-        good: &[
-            ("queue", "'q'"),
-            ("round", "1"),
-            ("order_key", "0"),
-            ("frontier", "0"),
-            ("enqueuing", "'{}'"),
-        ],
-        other: &[("round", "2")],
-        bad: &[
-            ("a round twice", &[("round", "1")]),
-            ("no round", &[("round", "0")]),
-            ("before the line", &[("order_key", "-1")]),
-            ("a frontier before the line", &[("frontier", "-1")]),
-        ],
-    },
-    Table {
         // The row is there from the beginning.
         name: "leader",
         only: Some("postgres"),
@@ -370,9 +338,6 @@ pub(super) const TABLES: &[Table] = &[
     },
 ];
 
-/// Only one dialect has this column; the other's tests take it away.
-const QUEUES: (&str, &str) = ("{queues}", "{no queues}");
-const FRONTIER_WORKER: (&str, &str) = ("{frontier worker}", "{its number}");
 const ONE: (&str, &str) = ("one", "{yes}");
 
 const WAITING: super::Columns = &[
@@ -384,6 +349,9 @@ const WAITING: super::Columns = &[
     ("run", "{run}"),
     ("node", "0"),
 ];
+
+/// Only one dialect has this column; the other's tests take it away.
+const QUEUES: (&str, &str) = ("{queues}", "{no queues}");
 
 const BADLY_WAITING: &[(&str, super::Columns)] = &[
     ("a place twice", &[("number", "1")]),

@@ -3,6 +3,7 @@
 
 mod cases;
 mod inbox;
+mod lines;
 mod names;
 
 /// Columns with SQL expressions.
@@ -23,7 +24,7 @@ pub(crate) struct Table {
 
 /// Every table of a dialect but the one of applied migrations.
 pub(crate) fn tables(dialect: &str) -> impl Iterator<Item = &'static Table> {
-    let tables = cases::TABLES.iter().chain(inbox::INBOX).chain(names::NAMES);
+    let tables = cases::TABLES.iter().chain(lines::LINES).chain(inbox::INBOX).chain(names::NAMES);
     tables.filter(move |table| table.is_in(dialect))
 }
 

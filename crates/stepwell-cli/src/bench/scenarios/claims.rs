@@ -13,6 +13,9 @@ const DEPTHS: [usize; 3] = [1_000, 100_000, 1_000_000];
 const READY: usize = 10_000;
 const BLOCKED: usize = 100_000;
 
+/// How many services the worker has at the end of `blocked`.
+const SERVICES: usize = 100;
+
 const CLAIMS: usize = 100;
 const TASKS_PER_CLAIM: usize = 100;
 
@@ -22,7 +25,7 @@ const LIMITED: &str = "limited";
 pub(super) async fn depth(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Failure> {
     let mut driver = StoreDriver::new(input.store);
     let definition = driver.register("work", "default").await?;
-    driver.serve(definition).await?;
+    driver.serve(&[definition]).await?;
     let depths = input.runs.map_or(DEPTHS.to_vec(), |runs| vec![runs.max(TASKS_PER_CLAIM)]);
     let (mut parts, mut n_queued) = (Vec::new(), 0);
     for depth in depths {
@@ -38,7 +41,7 @@ pub(super) async fn depth(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Failur
 pub(super) async fn blocked(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Failure> {
     let mut driver = StoreDriver::new(input.store);
     let definition = driver.register("work", "default").await?;
-    driver.serve(definition).await?;
+    driver.serve(&[definition]).await?;
     let n_blocked = input.n_runs(BLOCKED);
     let n_ready = input.scaled(READY, BLOCKED).max(TASKS_PER_CLAIM);
     driver.fill(definition, TENANT, n_ready, input.progress).await?;
@@ -59,7 +62,22 @@ pub(super) async fn blocked(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Fail
     driver.fill(waits, TENANT, n_blocked, input.progress).await?;
     let waiting = driver.claim(definition, TENANT, CLAIMS, TASKS_PER_CLAIM).await?;
     let waiting = Part::named(&format!("and {n} waiting")).with_latency(waiting);
-    Ok(vec![Part::named("nothing blocked").with_latency(alone), among, waiting])
+
+    let other = driver.register("other", "default").await?;
+    driver.serve_elsewhere(&[other]).await?;
+    input.progress.begin("ready tasks of another service", n_blocked);
+    driver.fill(other, TENANT, n_blocked, input.progress).await?;
+    let behind = driver.claim(definition, TENANT, CLAIMS, TASKS_PER_CLAIM).await?;
+    let behind = Part::named(&format!("and {n} ready for others")).with_latency(behind);
+
+    let mut served = vec![definition];
+    for service in 1..SERVICES {
+        served.push(driver.register(&format!("work-{service}"), "default").await?);
+    }
+    driver.serve(&served).await?;
+    let wide = driver.claim(definition, TENANT, CLAIMS, TASKS_PER_CLAIM).await?;
+    let wide = Part::named(&format!("{SERVICES} services served")).with_latency(wide);
+    Ok(vec![Part::named("nothing blocked").with_latency(alone), among, waiting, behind, wide])
 }
 
 #[expect(clippy::cast_precision_loss, reason = "numbers of tasks are small")]

@@ -46,7 +46,7 @@ pub(crate) enum Scenario {
     Workers,
     /// From the end of a run to a caller in another process
     Result,
-    /// What a claim costs among 200,000 tasks that cannot be claimed
+    /// What a claim costs among 300,000 tasks that cannot be claimed, and with a hundred services
     Blocked,
     /// A run of 100,000 tasks, and 100 runs of 1,000
     Large,

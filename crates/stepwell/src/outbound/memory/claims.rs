@@ -5,7 +5,7 @@ use stepwell_core::queue::{Turns, take_turns};
 use stepwell_core::run::{TaskRow, TaskState};
 
 use super::memos::history;
-use super::queues::{Candidate, Queued};
+use super::queues::{Candidate, Queued, ReadyKey};
 use super::runs::output;
 use super::signals::resumed_with;
 use super::tables::{StoredRun, Tables};
@@ -46,10 +46,13 @@ pub(super) fn hand_over<T>(
     Ok((answer, handed_over))
 }
 
-/// Whether anything is ready in the queues of a worker, whoever may take it.
+/// Whether anything is ready in the queues of a worker that it could take.
 fn anything_waits(tables: &Tables, worker: &WorkerId) -> bool {
     let Some(worker) = tables.workers.get(worker) else { return false };
-    tables.queues.ready.keys().any(|key| worker.queues.contains(&key.queue))
+    let is_for_it = |key: &ReadyKey| {
+        worker.queues.contains(&key.queue) && worker.services.contains(&key.service)
+    };
+    tables.queues.ready.keys().any(is_for_it)
 }
 
 fn claim(tables: &mut Tables, request: &ClaimRequest) -> Result<ClaimAnswer, StoreError> {

@@ -19,6 +19,31 @@ pub(super) async fn tasks_of_one_tenant_come_in_the_order_they_became_ready(worl
     assert_eq!(claimed, runs);
 }
 
+pub(super) async fn tasks_of_many_services_come_in_one_order(world: &World) {
+    // T3: long runs of one service, a mixture, and what another worker serves in between.
+    let mut flows = Vec::new();
+    for _ in 0..5 {
+        flows.push(world.define("a").await);
+    }
+    let foreign = world.define("f").await;
+    let own = world.hire_for("own", &["default"], &flows.iter().collect::<Vec<_>>()).await;
+    let order = [vec![0; 40], vec![3; 40], (0..60).map(|n| n % 5).collect(), vec![1; 20]].concat();
+    let mut runs = Vec::new();
+    for (ix, flow) in order.into_iter().enumerate() {
+        if ix % 3 == 0 {
+            world.start(&foreign).await;
+        }
+        runs.push(world.start(&flows[flow]).await.id);
+    }
+    let mut claimed = Vec::new();
+    for tasks_max in [1, 7, 30, 2, 50, 100] {
+        let batch = world.claim(&own, tasks_max).await;
+        claimed.extend(batch.iter().map(|task| task.run_id.clone()));
+        assert_eq!(claimed, runs[..claimed.len()], "{tasks_max} at once");
+    }
+    assert_eq!(claimed.len(), runs.len());
+}
+
 pub(super) async fn a_claim_hands_out_at_most_what_was_asked_for(world: &World) {
     // FB4
     let flow = world.define("a").await;

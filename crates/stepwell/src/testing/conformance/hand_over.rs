@@ -140,6 +140,19 @@ pub(super) async fn what_waits_for_other_queues_holds_nobody_up(world: &World) {
     assert_eq!(world.complete_for(&a, &quick, 1).await.steps(), "b");
 }
 
+pub(super) async fn what_waits_for_other_code_holds_nobody_up(world: &World) {
+    // The backlog of another service in the same queue is nothing that this worker could take.
+    let (chain, other) = (world.define("a; b < a").await, world.define("s").await);
+    let quick = world.hire_for("quick", &["default"], &[&chain]).await;
+    world.start_many_for("other", &other, 5).await;
+    let request = world.request(TENANT, "", &chain, b"input");
+    let started = world.start_and_claim(vec![request], &quick, 1).await;
+    let a = Batch(started.handed_over.tasks);
+    assert_eq!(a.steps(), "a");
+    assert_eq!(world.complete_for(&a, &quick, 1).await.steps(), "b");
+    assert_eq!(world.claim_all().await.steps(), "s s s s s");
+}
+
 pub(super) async fn no_more_is_handed_over_than_was_offered(world: &World) {
     // FB4
     let flow = world.define("a; b < a; c < a; d < a; e < a").await;

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use stepwell_core::decide::{StartedAttempt, is_suspect, start_attempt, suspects_from};
-use stepwell_core::id::Token;
+use stepwell_core::id::{ServiceId, Token};
 use stepwell_core::queue::{Position, take_turns};
 
-use super::super::rows::queue::{Candidate, ClaimedCandidate, read_candidate, read_claimed};
+use super::super::rows::queue::{
+    Candidate, ClaimedCandidate, read_candidate, read_claimed, read_found,
+};
 use super::super::rows::worker::{self, ServingWorker};
 use super::super::rows::{Param, int, int32, read_all, rows_max, token};
 use super::super::session::{Params, PgResult};
@@ -16,6 +18,7 @@ use crate::ports::ClaimRequest;
 
 const FIND_WORKER: Sql = sql::WORKER.named("find_worker");
 const FIRST_READY: Sql = sql::QUEUE.named("first_ready");
+const FIRST_READY_OF_MANY: Sql = sql::QUEUE.named("first_ready_of_many");
 const CLAIM_TASKS: Sql = sql::QUEUE.named("claim_tasks");
 const SET_NEXT_TURN: Sql = sql::WORKER.named("set_next_turn");
 
@@ -25,6 +28,8 @@ pub(crate) struct Chosen {
     pub(crate) tasks: Vec<Candidate>,
     /// What was taken, by queue.
     taken: BTreeMap<String, Taken>,
+    /// How many tasks were taken, by queue and service.
+    n_taken: BTreeMap<(String, ServiceId), u64>,
     /// The queue of the worker that comes first next time.
     next_turn: usize,
 }
@@ -32,8 +37,28 @@ pub(crate) struct Chosen {
 /// What was taken from a queue.
 #[derive(Default)]
 struct Taken {
-    n: u64,
     greatest: Position,
+}
+
+/// How much a claim for several services looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct WideLook {
+    /// Tasks of each service, at first.
+    each: usize,
+    /// Tasks of all of them, some of which others may hold.
+    all: usize,
+}
+
+impl WideLook {
+    /// If all services have as much to do, each has its part of what is asked for.
+    fn new(tasks_max: usize, n_services: usize) -> Self {
+        let all = tasks_max.saturating_mul(3).saturating_add(64);
+        Self { each: all / n_services.max(1) + 8, all }
+    }
+
+    fn wider(self) -> Self {
+        Self { each: self.each.saturating_mul(4), all: self.all.saturating_mul(8) }
+    }
 }
 
 impl Chosen {
@@ -48,9 +73,10 @@ impl Chosen {
         let turns = take_turns(queues, first, n, request.suspect, is_suspect);
         let mut chosen = Self { next_turn: turns.next_turn, ..Self::default() };
         for (turn, task) in turns.chosen {
-            let taken = chosen.taken.entry(serving.queues[turn].clone()).or_default();
-            taken.n += 1;
+            let queue = &serving.queues[turn];
+            let taken = chosen.taken.entry(queue.clone()).or_default();
             taken.greatest = task.position.max(taken.greatest);
+            *chosen.n_taken.entry((queue.clone(), task.service)).or_default() += 1;
             chosen.tasks.push(task);
         }
         chosen
@@ -91,10 +117,27 @@ impl QueueSet<'_> {
         let n = rows_max(request.tasks_max);
         let suspects_from = int32(suspects_from(request.crash_limit));
         let n_suspects = i64::from(request.suspect);
-        let services = serving.service_nos();
         let now = self.session.pool().injected_now();
-        let params: Params<'_> = &[&queue, &services, &suspects_from, &n, &n_suspects, &now];
-        Ok(read_all(&self.session.all(FIRST_READY, params).await?, read_candidate)?)
+        let services = serving.service_nos();
+        if let [service] = services {
+            let params: Params<'_> = &[&queue, service, &suspects_from, &n, &n_suspects, &now];
+            return Ok(read_all(&self.session.all(FIRST_READY, params).await?, read_candidate)?);
+        }
+        let mut look = WideLook::new(request.tasks_max, services.len());
+        loop {
+            let (each, all) = (rows_max(look.each), rows_max(look.all));
+            let params: Params<'_> =
+                &[&queue, &services, &suspects_from, &n, &n_suspects, &now, &each, &all];
+            let rows = self.session.all(FIRST_READY_OF_MANY, params).await?;
+            let found = read_all(&rows, read_found)?;
+            let n_looked_at = found.first().map_or(0, |(_, n)| *n);
+            let found: Vec<Candidate> = found.into_iter().filter_map(|(task, _)| task).collect();
+            if found.len() >= request.tasks_max || n_looked_at < look.all {
+                return Ok(found);
+            }
+            // Others hold what is first; there may be more behind.
+            look = look.wider();
+        }
     }
 
     /// Marks the chosen tasks as the worker's, and moves its frontiers on.
@@ -140,6 +183,8 @@ impl QueueSet<'_> {
     pub(crate) fn count_taken(&self, chosen: &Chosen) {
         let mut progress = self.watermarks.progress();
         progress.looked();
-        chosen.taken.iter().for_each(|(queue, taken)| progress.took(queue, taken.n));
+        for ((queue, service), n) in &chosen.n_taken {
+            progress.took(queue, *service, *n);
+        }
     }
 }

@@ -124,7 +124,7 @@ impl QueueSet<'_> {
             return Ok(());
         }
         for task in withdrawn {
-            self.watermarks.progress().took(task.queue.as_str(), 1);
+            self.watermarks.progress().took(task.queue.as_str(), task.service, 1);
         }
         let tenants = tenants_in_queues(withdrawn);
         let mut positions = lock(self.session, &tenants).await?;

@@ -191,6 +191,7 @@ pub(crate) struct Candidate {
     pub(crate) run: RunKey,
     pub(crate) node: Node,
     pub(crate) run_ref: RunRef,
+    pub(crate) service: ServiceId,
     /// How often it was claimed before.
     pub(crate) n_attempts: u32,
     pub(crate) failures: u32,
@@ -211,15 +212,14 @@ selected! {
 
 pub(crate) fn read_candidate(row: &Row) -> Read<Candidate> {
     let cells = Cells::of(row);
+    let service = ServiceId(cells.count(First::Service)?);
     Ok(Candidate {
         position: Position(cells.unsigned(First::Position)?),
         losses: cells.count(First::Losses)?,
         run: cells.run_key(First::Run)?,
         node: cells.node(First::Node)?,
-        run_ref: RunRef::of_service(
-            cells.count(First::Service).map(ServiceId)?,
-            cells.count(First::TenantNo)?,
-        ),
+        run_ref: RunRef::of_service(service, cells.count(First::TenantNo)?),
+        service,
         n_attempts: cells.count(First::NAttempts)?,
         failures: cells.count(First::Failures)?,
         queued_at: cells.time(First::QueuedAt)?,
@@ -227,6 +227,20 @@ pub(crate) fn read_candidate(row: &Row) -> Read<Candidate> {
         ready_at: cells.get(First::ReadyAt)?,
         task_at: cells.get(First::TaskAt)?,
     })
+}
+
+selected! {
+    /// How many tasks were looked at, read with a candidate of several services.
+    Found { N, }
+}
+
+/// A task of several services that may be claimed, if there is one in the row, and how many were
+/// looked at.
+pub(crate) fn read_found(row: &Row) -> Read<(Option<Candidate>, usize)> {
+    let cells = Cells::of(row);
+    let n_found = cells.behind::<First>().size(Found::N)?;
+    let is_any = cells.get::<Option<i64>>(First::Position)?.is_some();
+    Ok((is_any.then(|| read_candidate(row)).transpose()?, n_found))
 }
 
 /// A candidate that was claimed.

@@ -72,9 +72,10 @@ select 4, null, null, nextval('stepwell.arrival') from generate_series(1, $3::in
 select nextval('stepwell.arrival') from generate_series(1, $1::int)
 
 -- name: read_watermark
--- The last round of a queue's watermark, the frontier now, and the transactions that are enqueuing
--- now. Locks are listed later than the snapshot is taken. Whoever enqueues takes its lock before it
--- reads the frontier, so whoever read less than this is listed, or has ended.
+-- The last round of the watermark of a service in a queue, the queue's frontier now, and the
+-- transactions that are enqueuing now. Locks are listed later than the snapshot is taken. Whoever
+-- enqueues takes its lock before it reads the frontier, so whoever read less than this is listed,
+-- or has ended.
 select last.round, last.order_key, last.frontier, last.enqueuing,
     (select max(position) from stepwell.frontier where queue = $1),
     array(
@@ -82,23 +83,25 @@ select last.round, last.order_key, last.frontier, last.enqueuing,
         where locktype = 'advisory' and granted and objsubid = 1
             and database = (select oid from pg_database where datname = current_database())
             and (classid::bigint << 32) | objid::bigint
-                = hashtextextended('stepwell service ' || $2, 0))
+                = hashtextextended('stepwell service ' || $3, 0))
 from (select) as once
 left join lateral (
-    select round, order_key, frontier, enqueuing from stepwell.watermark where queue = $1
+    select round, order_key, frontier, enqueuing from stepwell.watermark
+    where queue = $1 and service = $2
     order by round desc limit 1) as last on true
 
 -- name: write_watermark
 -- A round is written once; whoever comes second writes nothing. Rows are never changed, so that
 -- the newest is found at once however many the server has to keep.
 with older as (
-    delete from stepwell.watermark where queue = $1 and round < $2
+    delete from stepwell.watermark where queue = $1 and service = $2 and round < $3
 )
-insert into stepwell.watermark (queue, round, order_key, frontier, enqueuing)
-values ($1, $2, $3, $4, $5)
-on conflict (queue, round) do nothing
+insert into stepwell.watermark (queue, service, round, order_key, frontier, enqueuing)
+values ($1, $2, $3, $4, $5, $6)
+on conflict (queue, service, round) do nothing
 
 -- name: ready_before_watermark
 select ready.run, ready.node
-from stepwell.ready join stepwell.watermark on watermark.queue = ready.queue
+from stepwell.ready join stepwell.watermark
+    on watermark.queue = ready.queue and watermark.service = ready.service
 where ready.order_key < watermark.order_key

@@ -1,20 +1,20 @@
 -- name: first_ready
--- The first tasks of a queue that a worker can take, one suspect among them if it may, and where
+-- The first tasks of one service in a queue, one suspect among them if the worker may, and where
 -- their rows are. Skip locked keeps workers apart and never waits; the task must still be queued,
 -- and its run's deadline be ahead, by the clock: the task may have been queued after the claim
--- began, and after the deadline. Before the queue's watermark nothing is left. Index: primary key
--- of ready, in fair order, from the watermark on; ready_suspect, for without it a claim would read
--- the whole queue for one.
+-- began, and after the deadline. Before the watermark nothing is left. Index: primary key of ready,
+-- in fair order, from the watermark on; ready_suspect, for without it a claim would read the whole
+-- queue for one.
 with watermark as materialized (
     select coalesce((
-        select order_key from stepwell.watermark where queue = $1
+        select order_key from stepwell.watermark where queue = $1 and service = $2
         order by round desc limit 1), 0) as order_key
 ), first as materialized (
     select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.service, r.tenant_no,
         t.attempt, t.failures, t.queued_at, t.resumed_by, r.ctid as ready_at, t.ctid as task_at
     from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
-    where r.queue = $1 and r.order_key >= (select order_key from watermark)
-        and r.service = any($2) and r.losses < $3
+    where r.queue = $1 and r.service = $2 and r.order_key >= (select order_key from watermark)
+        and r.losses < $3
         and t.state = {task.QUEUED} and t.due_at is null
         and (r.deadline is null or r.deadline > coalesce($6, {clock}))
     order by r.order_key, r.number
@@ -24,8 +24,8 @@ with watermark as materialized (
     select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.service, r.tenant_no,
         t.attempt, t.failures, t.queued_at, t.resumed_by, r.ctid as ready_at, t.ctid as task_at
     from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
-    where r.queue = $1 and r.order_key >= (select order_key from watermark)
-        and r.service = any($2) and r.losses > 0 and r.losses >= $3
+    where r.queue = $1 and r.service = $2 and r.order_key >= (select order_key from watermark)
+        and r.losses > 0 and r.losses >= $3
         and t.state = {task.QUEUED} and t.due_at is null
         and (r.deadline is null or r.deadline > coalesce($6, {clock}))
     order by r.order_key, r.number
@@ -35,6 +35,88 @@ with watermark as materialized (
 select position, losses, run, node, service, tenant_no, attempt, failures, queued_at, resumed_by,
     ready_at::text, task_at::text
 from (select * from first union all select * from suspect) as both_kinds
+order by order_key, number
+
+-- name: first_ready_of_many
+-- As first_ready, of several services. The first $7 of each are looked at, then those before the
+-- last of the first $8 of all where a service has more: so the first $8 of all are found, and what
+-- is read grows with the services and with what is asked for, not with what waits. Of these, the
+-- first $4 that nobody else holds are locked, and no others. How many were found comes along: if
+-- all $8 were, and others hold too many of them, there may be more behind. Index: primary key of
+-- ready, ready_suspect.
+with served as materialized (
+    select asked.service, coalesce((
+        select order_key from stepwell.watermark
+        where watermark.queue = $1 and watermark.service = asked.service
+        order by round desc limit 1), 0) as passed
+    from unnest($2::int[]) as asked (service)
+), head as materialized (
+    select served.service, found.*
+    from served cross join lateral (
+        select r.ctid as at, r.order_key, r.number,
+            row_number() over (order by r.order_key, r.number) as place
+        from stepwell.ready r
+        where r.queue = $1 and r.service = served.service and r.order_key >= served.passed
+            and r.losses < $3 and (r.deadline is null or r.deadline > coalesce($6, {clock}))
+        order by r.order_key, r.number
+        limit $7::bigint) as found
+), until as materialized (
+    select order_key, number from head order by order_key, number offset $8::bigint - 1 limit 1
+), nearest as materialized (
+    select at, order_key, number from head
+    union all
+    select found.at, found.order_key, found.number
+    from head left join until on true
+    cross join lateral (
+        select r.ctid as at, r.order_key, r.number from stepwell.ready r
+        where r.queue = $1 and r.service = head.service
+            and (r.order_key, r.number) > (head.order_key, head.number)
+            and (until.order_key is null
+                or (r.order_key, r.number) <= (until.order_key, until.number))
+            and r.losses < $3 and (r.deadline is null or r.deadline > coalesce($6, {clock}))
+        order by r.order_key, r.number
+        limit $8::bigint) as found
+    where head.place = $7::bigint and (until.order_key is null
+        or (head.order_key, head.number) < (until.order_key, until.number))
+    order by order_key, number
+    limit $8::bigint
+), mine as materialized (
+    select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.service, r.tenant_no,
+        r.ctid as ready_at
+    from nearest join stepwell.ready r on r.ctid = nearest.at
+    order by r.order_key, r.number
+    limit $4
+    for update of r skip locked
+), first as materialized (
+    select mine.order_key, mine.number, mine.position, mine.losses, mine.run, mine.node,
+        mine.service, mine.tenant_no, t.attempt, t.failures, t.queued_at, t.resumed_by,
+        mine.ready_at, t.ctid as task_at
+    from mine join stepwell.task t on t.run = mine.run and t.node = mine.node
+    where t.state = {task.QUEUED} and t.due_at is null
+    for update of t skip locked
+), lost as materialized (
+    select found.at
+    from served cross join lateral (
+        select r.ctid as at, r.order_key, r.number from stepwell.ready r
+        where r.queue = $1 and r.service = served.service and r.order_key >= served.passed
+            and r.losses > 0 and r.losses >= $3
+            and (r.deadline is null or r.deadline > coalesce($6, {clock}))
+        order by r.order_key, r.number
+        limit $5) as found
+    order by found.order_key, found.number
+    limit $5
+), suspect as materialized (
+    select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.service, r.tenant_no,
+        t.attempt, t.failures, t.queued_at, t.resumed_by, r.ctid as ready_at, t.ctid as task_at
+    from lost join stepwell.ready r on r.ctid = lost.at
+    join stepwell.task t on t.run = r.run and t.node = r.node
+    where t.state = {task.QUEUED} and t.due_at is null
+    for update of r, t skip locked
+)
+select position, losses, run, node, service, tenant_no, attempt, failures, queued_at, resumed_by,
+    ready_at::text, task_at::text, counted.n_found
+from (select count(*) as n_found from nearest) as counted
+left join (select * from first union all select * from suspect) as both_kinds on true
 order by order_key, number
 
 -- name: claim_tasks
@@ -104,7 +186,7 @@ returning {queued_names}
 
 -- name: first_left_in_queue
 -- By a later statement than the one that found who has ended.
-select order_key from stepwell.ready where queue = $1 and order_key >= $2
+select order_key from stepwell.ready where queue = $1 and service = $2 and order_key >= $3
 order by order_key, number limit 1
 
 -- name: greatest_positions

@@ -70,20 +70,22 @@ from stepwell.worker where id = $1 and state = {worker.ALIVE}
 for key share
 
 -- name: find_idle_worker
--- A live worker in whose queues nothing waits, and the count for the token of what is handed over
--- to it. What workers serve is held still by an earlier statement, so the worker is not marked dead
--- meanwhile. Before a queue's watermark nothing is left.
+-- A live worker for whose services nothing waits in its queues, and the count for the token of what
+-- is handed over to it. What workers serve is held still by an earlier statement, so the worker is
+-- not marked dead meanwhile. Before a watermark nothing is left.
 select {serving}, nextval('stepwell.claim_count')
 from stepwell.worker
 where id = $1 and state = {worker.ALIVE} and not exists (
-    select from unnest(worker.queues) as served (queue)
+    select from stepwell.serve
     left join lateral (
-        select order_key from stepwell.watermark where watermark.queue = served.queue
+        select order_key from stepwell.watermark
+        where watermark.queue = serve.queue and watermark.service = serve.service
         order by round desc limit 1) as watermark on true
-    -- By the first of each queue: whatever the planner thinks of their size, it takes the index.
-    where (
+    -- By the first of each: whatever the planner thinks of their size, it takes the index.
+    where serve.worker = worker.no and (
         select ready.order_key from stepwell.ready
-        where ready.queue = served.queue and ready.order_key >= coalesce(watermark.order_key, 0)
+        where ready.queue = serve.queue and ready.service = serve.service
+            and ready.order_key >= coalesce(watermark.order_key, 0)
         order by ready.order_key limit 1) is not null)
 
 -- name: set_next_turn

@@ -1,17 +1,22 @@
 //! Claims: a worker takes ready tasks in fair order.
 
+use std::ops::Range;
+
 use stepwell_core::decide::{self, is_suspect, suspects_from};
-use stepwell_core::id::Token;
+use stepwell_core::id::{Queue, ServiceId, Token};
 use stepwell_core::queue::{Turns, take_turns};
 use stepwell_core::run::RunRow;
 use stepwell_core::time::Timestamp;
 
 use crate::outbound::sqlite::file::{File, corrupt};
 use crate::outbound::sqlite::rows;
-use crate::outbound::sqlite::rows::queue::{Candidate, Claimant};
+use crate::outbound::sqlite::rows::queue::{Asked, Candidate};
 use crate::outbound::sqlite::rows::worker::ServingWorker;
 use crate::outbound::sqlite::writer::Transaction;
 use crate::ports::{ClaimRef, ClaimRequest, ClaimedTask, StoreError};
+
+/// How many tasks of each of several services are read beyond its part of what is asked for.
+const LOOK_AHEAD: usize = 8;
 
 /// Claims ready tasks for a worker. Their inputs are left out. `None` if the worker is not
 /// registered.
@@ -22,8 +27,8 @@ pub(crate) fn claim(
     let (file, now) = (transaction.file, transaction.now);
     let Some(worker) = rows::worker::find(file, &request.worker)? else { return Ok(None) };
     let queues = rows::worker::queues(file, worker.no)?;
-    let claimant = |queue| Claimant { worker_no: worker.no, queue, now };
-    let ready = queues.iter().map(|queue| candidates(file, claimant(queue), request));
+    let services = rows::worker::services(file, worker.no)?;
+    let ready = queues.iter().map(|queue| candidates(file, queue, &services, now, request));
     let ready = ready.collect::<Result<Vec<_>, _>>()?;
     let is_suspect = |task: &Candidate| is_suspect(task.losses, request.crash_limit);
     let Turns { chosen, next_turn } =
@@ -35,20 +40,55 @@ pub(crate) fn claim(
 /// The first tasks of a queue that the worker can take, one suspect among them if it may.
 fn candidates(
     file: File<'_, '_>,
-    claimant: Claimant<'_>,
+    queue: &Queue,
+    services: &[ServiceId],
+    now: Timestamp,
     request: &ClaimRequest,
 ) -> Result<Vec<Candidate>, StoreError> {
     let suspects_from = suspects_from(request.crash_limit);
-    let ready = |losses, n| rows::queue::first_ready(file, claimant, losses, n);
-    let mut found = ready(0..suspects_from, request.tasks_max)?;
+    let asked = |service: &ServiceId| Asked { queue, service: *service, now };
+    let asked: Vec<Asked<'_>> = services.iter().map(asked).collect();
+    let mut found = first_ready(file, &asked, &(0..suspects_from), request.tasks_max)?;
     if request.suspect {
         if suspects_from == 0 {
             // Every task is a suspect.
-            found.extend(ready(suspects_from..u32::MAX, 1)?);
+            found.extend(first_ready(file, &asked, &(suspects_from..u32::MAX), 1)?);
         } else {
-            found.extend(rows::queue::first_suspect(file, claimant, suspects_from)?);
+            let suspect = |asked| rows::queue::first_suspect(file, asked, suspects_from);
+            let suspects = asked.into_iter().map(suspect).collect::<Result<Vec<_>, _>>()?;
+            found.extend(suspects.into_iter().flatten().min_by_key(|task| task.place));
         }
         found.sort_by_key(|task| task.place);
+    }
+    Ok(found)
+}
+
+/// The first tasks of several services in a queue, in fair order.
+fn first_ready(
+    file: File<'_, '_>,
+    asked: &[Asked<'_>],
+    losses: &Range<u32>,
+    n_max: usize,
+) -> Result<Vec<Candidate>, StoreError> {
+    // As much of each as is likely to be taken; who has more is asked again.
+    let n_each = (n_max / asked.len().max(1) + LOOK_AHEAD).min(n_max);
+    let read = |asked, behind| rows::queue::first_ready(file, asked, losses, behind, n_each);
+    if let [asked] = asked {
+        return rows::queue::first_ready(file, *asked, losses, None, n_max);
+    }
+    let mut lines = Vec::with_capacity(asked.len());
+    for asked in asked {
+        lines.push(read(*asked, None)?.into_iter().peekable());
+    }
+    let mut found = Vec::new();
+    while found.len() < n_max {
+        let heads = lines.iter_mut().enumerate();
+        let heads = heads.filter_map(|(ix, line)| Some((line.peek()?.place, ix)));
+        let Some((place, ix)) = heads.min() else { break };
+        found.extend(lines[ix].next());
+        if lines[ix].peek().is_none() {
+            lines[ix] = read(asked[ix], Some(place))?.into_iter().peekable();
+        }
     }
     Ok(found)
 }

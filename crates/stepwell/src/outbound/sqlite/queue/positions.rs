@@ -72,17 +72,22 @@ fn greatest_position(
     let frontier = cache.queues.frontier(file, queue)?;
     let (down_to, from) = (order_key(frontier, TenantNo(0)), order_key(last, tenant_no));
     cache.write_rows(file)?;
-    let mut greatest: Option<(OrderKey, Position)> = None;
-    rows::queue::each_ready_below(file, queue, from, down_to, |order, position| {
-        let is_own = order_key(position, tenant_no) == order;
-        match &mut greatest {
-            // Tasks of one tenant share a key within a block.
-            Some((key, greatest)) if *key == order => *greatest = position.max(*greatest),
-            Some(_) => return false,
-            None if is_own => greatest = Some((order, position)),
-            None => {}
-        }
-        true
-    })?;
-    Ok(greatest.map(|(_, position)| position))
+    let mut greatest_of_all = None;
+    for service in rows::queue::services_in(file, queue)? {
+        let mut greatest: Option<(OrderKey, Position)> = None;
+        let read = |order: OrderKey, position: Position| {
+            let is_own = order_key(position, tenant_no) == order;
+            match &mut greatest {
+                // Tasks of one tenant share a key within a block.
+                Some((key, greatest)) if *key == order => *greatest = position.max(*greatest),
+                Some(_) => return false,
+                None if is_own => greatest = Some((order, position)),
+                None => {}
+            }
+            true
+        };
+        rows::queue::each_ready_below(file, (queue, service), from, down_to, read)?;
+        greatest_of_all = greatest_of_all.max(greatest.map(|(_, position)| position));
+    }
+    Ok(greatest_of_all)
 }

@@ -25,6 +25,7 @@ const NEXT_THROTTLED: &str = named(SQL, "next_throttled");
 const READ_FRONTIER: &str = named(SQL, "read_frontier");
 const READ_POSITION: &str = named(SQL, "read_position");
 const READY_BELOW: &str = named(SQL, "ready_below");
+const SERVICES_IN_QUEUE: &str = named(SQL, "services_in_queue");
 const SET_FRONTIER: &str = named(SQL, "set_frontier");
 const SET_POSITION: &str = named(SQL, "set_position");
 const UNPARK: &str = named(SQL, "unpark");
@@ -174,56 +175,64 @@ fn read_candidate(row: &Row<'_>) -> Rows<Candidate> {
     })
 }
 
-/// Who claims from which queue, and when.
+/// What is claimed from which queue, and when.
 #[derive(Clone, Copy)]
-pub(crate) struct Claimant<'q> {
-    pub(crate) worker_no: i64,
+pub(crate) struct Asked<'q> {
     pub(crate) queue: &'q Queue,
+    pub(crate) service: ServiceId,
     pub(crate) now: Timestamp,
 }
 
-/// The first tasks of a queue that a worker can take, with losses in a range.
+/// The first tasks of a service in a queue, with losses in a range, behind a place if one is given.
 pub(crate) fn first_ready(
     file: File<'_, '_>,
-    claimant: Claimant<'_>,
-    losses: std::ops::Range<u32>,
+    asked: Asked<'_>,
+    losses: &std::ops::Range<u32>,
+    behind: Option<(OrderKey, u64)>,
     tasks_max: usize,
 ) -> Rows<Vec<Candidate>> {
     let n = i64::try_from(tasks_max).unwrap_or(i64::MAX);
-    let Claimant { worker_no, queue, now } = claimant;
-    let (queue, now) = (queue.as_str(), now.as_micros());
-    let params = params![queue, worker_no, losses.start, losses.end, now, n];
+    let (order, number) = behind.map_or((-1, -1), |(order, number)| (int(order.0), int(number)));
+    let (queue, now) = (asked.queue.as_str(), asked.now.as_micros());
+    let params = params![queue, asked.service.0, losses.start, losses.end, now, n, order, number];
     file.all(FIRST_READY, params, read_candidate)
 }
 
-/// The first task of a queue that a worker can take and that was lost this often or more; at least
-/// once.
+/// The first task of a service in a queue that was lost this often or more; at least once.
 pub(crate) fn first_suspect(
     file: File<'_, '_>,
-    claimant: Claimant<'_>,
+    asked: Asked<'_>,
     losses_min: u32,
 ) -> Rows<Option<Candidate>> {
-    let Claimant { worker_no, queue, now } = claimant;
-    let params = params![queue.as_str(), worker_no, losses_min, now.as_micros(), 1];
+    let (queue, now) = (asked.queue.as_str(), asked.now.as_micros());
+    let params = params![queue, asked.service.0, losses_min, now, 1];
     file.first(FIRST_SUSPECTS, params, read_candidate)
 }
 
-/// Whether anything waits in a queue of a worker, whichever worker may take it.
+/// Whether anything waits in a queue of a worker that it could take.
 pub(crate) fn any_ready(file: File<'_, '_>, worker_no: i64) -> Rows<bool> {
     Ok(file.first(ANY_READY, [worker_no], |_| Ok(()))?.is_some())
 }
 
+/// The services of which a task is ready in a queue.
+pub(crate) fn services_in(file: File<'_, '_>, queue: &Queue) -> Rows<Vec<ServiceId>> {
+    let read = |row: &Row<'_>| Cells::of(row).count(ONLY).map(ServiceId);
+    file.all(SERVICES_IN_QUEUE, [queue.as_str()], read)
+}
+
 selected! { Ready { OrderKey, Position, } }
 
-/// Gives the tasks of a queue from one key down to another, until the reader has what it looks for.
+/// Gives the tasks of a service in a queue from one key down to another, until the reader has what
+/// it looks for.
 pub(crate) fn each_ready_below(
     file: File<'_, '_>,
-    queue: &Queue,
+    (queue, service): (&Queue, ServiceId),
     from: OrderKey,
     down_to: OrderKey,
     mut read: impl FnMut(OrderKey, Position) -> bool,
 ) -> Rows<()> {
-    file.each(READY_BELOW, params![queue.as_str(), int(from.0), int(down_to.0)], |row| {
+    let params = params![queue.as_str(), service.0, int(from.0), int(down_to.0)];
+    file.each(READY_BELOW, params, |row| {
         let row = Cells::of(row);
         Ok(read(OrderKey(row.unsigned(Ready::OrderKey)?), Position(row.unsigned(Ready::Position)?)))
     })

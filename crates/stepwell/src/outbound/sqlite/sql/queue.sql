@@ -2,12 +2,11 @@
 -- worker that serves them. And what the places in queues depend on: positions and frontiers.
 
 -- name: first_ready
--- The cross join keeps the index task_ready outside, in fair order: it has all that is looked at
--- but the run's deadline, by the rule of `may_start`.
+-- Of one service, behind a place. The cross join keeps the index task_ready outside, in fair order:
+-- it has all that is looked at but the run's deadline, by the rule of `may_start`.
 select {candidate_names}, run.key
 from task cross join run on run.no = task.run
-where queue = ?1
-    and task.service in (select service from serve where worker = ?2)
+where queue = ?1 and task.service = ?2 and (order_key, number) > (?7, ?8)
     and losses >= ?3 and losses < ?4
     and (run.deadline is null or run.deadline > ?5 or run.status <> {run.RUNNING})
 order by order_key, number
@@ -17,23 +16,33 @@ limit ?6
 -- By the index task_lost: by task_ready, a queue without suspects would be read to its end.
 select {candidate_names}, run.key
 from task indexed by task_lost cross join run on run.no = task.run
-where queue = ?1 and losses > 0
-    and task.service in (select service from serve where worker = ?2)
+where queue = ?1 and task.service = ?2 and losses > 0
     and losses >= ?3
     and (run.deadline is null or run.deadline > ?4 or run.status <> {run.RUNNING})
 order by order_key, number
 limit ?5
 
 -- name: any_ready
--- Whoever may take it: a worker that something waits for is not idle.
-select 1 from worker_queue
-where worker = ?1 and exists (select 1 from task where task.queue = worker_queue.queue)
+-- That the worker could take: one that something waits for is not idle.
+select 1 from serve
+where worker = ?1 and exists (
+    select 1 from task where task.queue = serve.queue and task.service = serve.service)
 limit 1
+
+-- name: services_in_queue
+-- Those of which a task is ready, each found behind the one before.
+with recursive found (service) as (
+    select min(service) from task where queue = ?1
+    union all
+    select (select min(service) from task where queue = ?1 and task.service > found.service)
+    from found where found.service is not null
+)
+select service from found where service is not null
 
 -- name: ready_below
 -- Last first; the caller stops at the first task it looks for.
 select order_key, position from task
-where queue = ?1 and order_key <= ?2 and order_key >= ?3
+where queue = ?1 and service = ?2 and order_key <= ?3 and order_key >= ?4
 order by order_key desc, number desc
 
 -- name: unserved_ready

@@ -176,6 +176,7 @@ macro_rules! conformance_cases_of_fleets {
                 whoever_waits_goes_first,
                 whoever_waits_in_another_queue_of_the_worker_goes_first,
                 what_waits_for_other_queues_holds_nobody_up,
+                what_waits_for_other_code_holds_nobody_up,
                 no_more_is_handed_over_than_was_offered,
                 an_offer_of_nothing_gets_nothing,
                 tenants_are_handed_over_in_turn,

@@ -8,6 +8,7 @@ macro_rules! conformance_cases {
             [$($then)*]
             claim {
                 tasks_of_one_tenant_come_in_the_order_they_became_ready,
+                tasks_of_many_services_come_in_one_order,
                 a_claim_hands_out_at_most_what_was_asked_for,
                 a_claim_for_nothing_takes_nothing,
                 a_claimed_task_runs_and_waits_nowhere,

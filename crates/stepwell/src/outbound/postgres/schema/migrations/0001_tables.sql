@@ -288,10 +288,11 @@ create table stepwell.ready (
     deadline bigint,
     run uuid not null,
     node integer not null,
-    primary key (queue, order_key, number)
+    -- by service first: what others serve is not stepped over
+    primary key (queue, service, order_key, number)
 ) with (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 20000);
 create unique index ready_task on stepwell.ready (run, node);
-create index ready_suspect on stepwell.ready (queue, order_key, number) where losses > 0;
+create index ready_suspect on stepwell.ready (queue, service, order_key, number) where losses > 0;
 create index ready_position on stepwell.ready (tenant_no, queue, position);
 
 -- Tasks of limited tenants that are ready or running: the limit counts these rows.
@@ -360,16 +361,18 @@ create table stepwell.frontier (
     primary key (queue, worker)
 ) with (fillfactor = 50);
 
--- How far queues were passed: no task stands before the newest row's key, and none ever will.
+-- How far services in queues were passed: no task stands before the newest row's key, and none ever
+-- will.
 create table stepwell.watermark (
     queue text collate "C" not null,
+    service integer not null,
     round bigint not null check (round > 0),
     order_key bigint not null check (order_key >= 0),
     -- How far the queue was when the row was written, and the transactions that were enqueuing:
     -- when they have ended, whatever is enqueued stands at this position or behind.
     frontier bigint not null check (frontier >= 0),
     enqueuing text[] not null,
-    primary key (queue, round)
+    primary key (queue, service, round)
 );
 
 create table stepwell.leader (

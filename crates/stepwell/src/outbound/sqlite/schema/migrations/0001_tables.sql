@@ -179,11 +179,12 @@ create table task (
             and position is not null and service is not null end)
 ) strict, without rowid;
 create index task_claimed on task (worker) where state = 2;
--- Tasks that can be claimed now, and only those, with all that a claim looks at.
-create unique index task_ready on task (queue, order_key, number, position, service, losses)
+-- Tasks that can be claimed now, and only those, with all that a claim looks at. By service first:
+-- what others serve is not stepped over.
+create unique index task_ready on task (queue, service, order_key, number, position, losses)
     where queue is not null;
 -- The few of them that were lost before; a suspect is among these.
-create index task_lost on task (queue, order_key, number, service, losses)
+create index task_lost on task (queue, service, order_key, number, losses)
     where queue is not null and losses > 0;
 
 -- Outputs that are too large for the rows of tasks.
