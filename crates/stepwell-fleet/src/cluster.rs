@@ -27,6 +27,8 @@ const PORT: u16 = 5432;
 /// How a server is taken down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
+    /// SIGINT: an ordinary restart; connections are cut, and nothing has to be recovered.
+    Restart,
     /// SIGQUIT: no checkpoint, connections are cut.
     Immediate,
     /// SIGKILL of the postmaster: its children are left to notice.
@@ -115,6 +117,7 @@ impl Cluster {
     /// If it does not come back.
     pub async fn restart_after(&mut self, crash: Crash) -> Result<()> {
         let signal = match crash {
+            Crash::Restart => Signal::INT,
             Crash::Immediate => Signal::QUIT,
             Crash::Kill => Signal::KILL,
         };

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use stepwell::{Config, Engine, PostgresStore, RunFilter, Workflow, WorkflowRef};
 use stepwell_fleet::address::Address;
 use stepwell_fleet::checker::Faults;
 use stepwell_fleet::cluster::{Cluster, Crash};
@@ -48,6 +49,55 @@ async fn nothing_acknowledged_is_lost_when_the_server_crashes_five_times() {
     loaded.expect("starts are answered");
     assert_eq!(fleet.ended_by_themselves().expect("the system tells"), Vec::<String>::new());
     test.end(load, fleet, Faults::Crashes).await;
+}
+
+fn doubling() -> Workflow<u64, u64> {
+    let mut w = Workflow::define::<u64, ()>("doubling");
+    let double = w.step("double").run(async |ctx| Ok(2 * *ctx.input()));
+    w.output(double)
+}
+
+/// Asks everything, again and again; no answer may be an error.
+async fn ask_on(engine: &Engine, doubling: &WorkflowRef<u64, u64>, is_over: &AtomicBool) {
+    for n in 0.. {
+        let run = engine.start(doubling, n).tenant("t").await.expect("starts ride it out");
+        let same = engine.run_handle("t", run.id()).await.expect("reads ride it out");
+        same.events().await.expect("reads ride it out");
+        if n % 2 == 0 {
+            assert_eq!(run.result().await.expect("results ride it out"), 2 * n);
+        } else {
+            run.cancel().await.expect("cancels ride it out");
+        }
+        engine.list(&RunFilter::default(), None, 10).await.expect("lists ride it out");
+        if is_over.load(Ordering::Acquire) {
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ordinary_restart_of_the_server_is_no_error_to_anybody() {
+    let mut cluster = Cluster::start().await.expect("the server starts");
+    let store = PostgresStore::connect(cluster.url()).await.expect("the server answers");
+    // How long a restart takes is up to the machine, and this one may be busy.
+    let config = Config { patience: WAIT_MAX, ..Config::default() };
+    let mut builder = Engine::builder(store).config(config);
+    let doubling = builder.workflow(doubling());
+    let engine = builder.start().await.expect("it starts");
+    let is_over = AtomicBool::new(false);
+    let restart = async {
+        for _ in 0..3 {
+            cluster.restart_after(Crash::Restart).await.expect("it comes back");
+        }
+        is_over.store(true, Ordering::Release);
+    };
+    tokio::join!(
+        restart,
+        ask_on(&engine, &doubling, &is_over),
+        ask_on(&engine, &doubling, &is_over),
+        ask_on(&engine, &doubling, &is_over),
+    );
+    engine.stop_gracefully().await;
 }
 
 /// How many executions have ended.

@@ -237,7 +237,7 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
         let mut workflows = Vec::with_capacity(self.workflows.len());
         for (definition, steps, on_failure) in self.workflows {
             let registered =
-                RegisteredWorkflow::register(&parts.store, definition, steps, on_failure).await?;
+                RegisteredWorkflow::register(&parts, definition, steps, on_failure).await?;
             workflows.push(Arc::new(registered));
         }
         start_parts(Arc::new(parts), Registry::new(workflows), default_tenant).await
@@ -251,7 +251,7 @@ async fn start_parts(
     default_tenant: Option<Tenant>,
 ) -> Result<Engine, Error> {
     if let Some(settings) = parts.config.tenant_default {
-        parts.store.set_default_tenant(settings).await?;
+        parts.patiently(|| parts.store.set_default_tenant(settings)).await?;
     }
     let registry = Arc::new(registry);
     let slots = (parts.config.slots > 0).then(|| WorkerSlots::new(&parts));

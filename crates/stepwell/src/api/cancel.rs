@@ -12,7 +12,8 @@ use stepwell_core::limits::{NAME_BYTES_MAX, REASON_BYTES_MAX};
 use super::engine::Inner;
 use crate::error::Error;
 
-/// Cancels a run when awaited, and tells what became of the request.
+/// Cancels a run when awaited, and tells what became of the request. A request that is repeated
+/// because its reply was lost may find the run already ending by it.
 #[must_use = "a run is cancelled by awaiting this"]
 pub struct Cancel {
     inner: Arc<Inner>,
@@ -50,7 +51,9 @@ impl Cancel {
     async fn send(self) -> Result<CancelAnswer, Error> {
         self.inner.check_open()?;
         check(&self.request)?;
-        let answer = self.inner.parts.store.cancel(self.run, self.request).await?;
+        let parts = &self.inner.parts;
+        let cancel = || parts.store.cancel(self.run, self.request.clone());
+        let answer = parts.patiently(cancel).await?;
         answer.ok_or(self.unknown)
     }
 }

@@ -258,7 +258,8 @@ where
         let message = format!("ctx.output: step {name:?} does not lie upstream of {own:?}");
         return Err(Error::refused(Code::UnknownStep, message));
     }
-    let payload = task.parts.store.output(task.claim.run, stored).await?;
+    let read = || task.parts.store.output(task.claim.run, stored);
+    let payload = task.parts.patiently(read).await?;
     let payload = payload.map(|payload| as_declared(task.workflow.policy(stored), payload));
     let what = format!("the output of step {name:?}");
     let codec = task.parts.codec.as_ref();

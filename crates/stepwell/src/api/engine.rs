@@ -159,7 +159,9 @@ impl Engine {
     ) -> Result<RunPage, Error> {
         self.inner.check_open()?;
         let rows_max = rows_max.clamp(1, stepwell_core::limits::PAGE_ROWS_MAX);
-        Ok(RunPage::of(self.inner.parts.store.list(filter, before, rows_max).await?))
+        let parts = &self.inner.parts;
+        let page = parts.patiently(|| parts.store.list(filter, before, rows_max)).await?;
+        Ok(RunPage::of(page))
     }
 
     /// The worker's readable id.
@@ -231,7 +233,8 @@ impl Inner {
         read: ReadOutput<O>,
     ) -> Result<Run<O>, Error> {
         self.check_open()?;
-        let view = self.parts.store.find(tenant, id).await?.ok_or_else(|| {
+        let view = self.parts.patiently(|| self.parts.store.find(tenant, id)).await?;
+        let view = view.ok_or_else(|| {
             let (tenant, id) = (tenant.as_str(), id.as_str());
             Error::refused(Code::UnknownRun, format!("tenant {tenant:?} has no run {id:?}"))
         })?;
@@ -247,7 +250,8 @@ impl Inner {
         if let Some(known) = self.registry.find(workflow) {
             return Ok(Arc::clone(&known.stored));
         }
-        self.parts.store.latest(workflow).await?.ok_or_else(|| {
+        let latest = self.parts.patiently(|| self.parts.store.latest(workflow)).await?;
+        latest.ok_or_else(|| {
             let message = format!("workflow {workflow:?} is neither registered nor stored");
             Error::refused(Code::UnknownWorkflow, message)
         })

@@ -1,6 +1,7 @@
 //! A handle of a run: wait for it, read it, cancel it.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use super::step_ref::{Kind, StepRef};
 use super::views::{Attempt, Memo, OpenWait, RunEvent, RunOutcome, SentSignal, TaskStatus};
 use crate::engine::{as_declared, decode};
 use crate::error::Error;
-use crate::ports::{Codec, Payload, RunView, StoredDefinition};
+use crate::ports::{Codec, DynStore, Payload, RunView, StoreError, StoredDefinition};
 
 /// How a run's output is read from its step's payload.
 pub(crate) type ReadOutput<O> = fn(&dyn Codec, Option<&Payload>) -> Result<O, Error>;
@@ -147,9 +148,12 @@ impl<O> Run<O> {
             () = self.inner.parts.clock.sleep(timeout) => {}
         }
         // The run may have ended a moment ago, with the hint still on its way.
-        match self.end_so_far().await? {
-            Some(status) => self.read_result(status).await,
-            None => Err(Error::WaitTimedOut { run: self.id.clone(), waited: timeout }),
+        match self.end_so_far().await {
+            Ok(Some(status)) => self.read_result(status).await,
+            Ok(None) | Err(Error::Unavailable { .. }) => {
+                Err(Error::WaitTimedOut { run: self.id.clone(), waited: timeout })
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -175,15 +179,16 @@ impl<O> Run<O> {
         };
         match look {
             Ok(Some(status)) => Ok(status),
-            // Nobody waits for the store to come back.
             Ok(None) | Err(Error::Unavailable { .. }) => Err(Error::stopped()),
             Err(error) => Err(error),
         }
     }
 
-    /// How the run ended, if it has.
+    /// How the run ended, if it has. Asked once: the caller's time is up, and nobody waits for the
+    /// store to come back.
     async fn end_so_far(&self) -> Result<Option<RunStatus>, Error> {
-        Ok(Some(self.view().await?.row.status).filter(|status| status.is_terminal()))
+        let view = self.inner.parts.store.run(self.key).await?.ok_or_else(|| self.unknown())?;
+        Ok(Some(view.row.status).filter(|status| status.is_terminal()))
     }
 
     async fn read_result(&self, status: RunStatus) -> Result<O, Error> {
@@ -260,7 +265,7 @@ impl<O> Run<O> {
     /// When the store cannot be reached, or another codec wrote an output.
     pub async fn outputs(&self) -> Result<BTreeMap<String, Value>, Error> {
         self.inner.check_open()?;
-        let outputs = self.inner.parts.store.outputs(self.key).await?;
+        let outputs = self.read(|store| store.outputs(self.key)).await?;
         let codec = self.inner.parts.codec.as_ref();
         let definition = &self.definition.definition;
         // A sleep completes as well, but gives nothing.
@@ -282,7 +287,7 @@ impl<O> Run<O> {
 
     /// What a task of the run gave.
     async fn stored_output(&self, node: Node) -> Result<Option<Payload>, Error> {
-        let payload = self.inner.parts.store.output(self.key, node).await?;
+        let payload = self.read(|store| store.output(self.key, node)).await?;
         let policy = self.definition.definition.step_policy(node);
         Ok(payload.map(|payload| as_declared(policy, payload)))
     }
@@ -293,11 +298,14 @@ impl<O> Run<O> {
     /// When the store cannot be reached.
     pub async fn tasks(&self) -> Result<Vec<TaskStatus>, Error> {
         self.inner.check_open()?;
-        let store = &self.inner.parts.store;
-        let tasks = store.tasks(self.key).await?;
+        let tasks = self.read(|store| store.tasks(self.key)).await?;
         // Whatever was told since then belongs to another attempt, or to the same.
         let is_running = tasks.iter().any(|task| task.claim().is_some());
-        let told = if is_running { store.progress(self.key).await? } else { Vec::new() };
+        let told = if is_running {
+            self.read(|store| store.progress(self.key)).await?
+        } else {
+            Vec::new()
+        };
         let status = |task: &TaskRow| TaskStatus::of(self.step_name(task.node), task, &told);
         Ok(tasks.iter().map(status).collect())
     }
@@ -339,7 +347,7 @@ impl<O> Run<O> {
     /// When the store cannot be reached.
     pub async fn waits(&self) -> Result<Vec<OpenWait>, Error> {
         self.inner.check_open()?;
-        let waits = self.inner.parts.store.waits(self.key).await?.into_iter();
+        let waits = self.read(|store| store.waits(self.key)).await?.into_iter();
         Ok(waits.map(|wait| OpenWait::of(self.step_name(wait.node), wait)).collect())
     }
 
@@ -349,7 +357,7 @@ impl<O> Run<O> {
     /// When the store cannot be reached.
     pub async fn signals(&self) -> Result<Vec<SentSignal>, Error> {
         self.inner.check_open()?;
-        let signals = self.inner.parts.store.signals(self.key).await?.into_iter();
+        let signals = self.read(|store| store.signals(self.key)).await?.into_iter();
         Ok(signals.map(|signal| SentSignal::of(signal, |node| self.step_name(node))).collect())
     }
 
@@ -360,7 +368,7 @@ impl<O> Run<O> {
     /// When the store cannot be reached.
     pub async fn memos(&self) -> Result<Vec<Memo>, Error> {
         self.inner.check_open()?;
-        let memos = self.inner.parts.store.memos(self.key).await?.into_iter();
+        let memos = self.read(|store| store.memos(self.key)).await?.into_iter();
         let mut memos: Vec<Memo> =
             memos.map(|memo| Memo::of(memo, |node| self.step_name(node))).collect();
         memos.sort_by_key(|memo| memo.number.unwrap_or(u64::MAX));
@@ -383,11 +391,20 @@ impl<O> Run<O> {
     }
 
     async fn view(&self) -> Result<RunView, Error> {
-        self.inner.parts.store.run(self.key).await?.ok_or_else(|| self.unknown())
+        self.read(|store| store.run(self.key)).await?.ok_or_else(|| self.unknown())
     }
 
     async fn log(&self) -> Result<RunLog, Error> {
-        self.inner.parts.store.log(self.key).await?.ok_or_else(|| self.unknown())
+        self.read(|store| store.log(self.key)).await?.ok_or_else(|| self.unknown())
+    }
+
+    /// Reads from the store, patiently.
+    async fn read<'s, A, F>(&'s self, read: impl Fn(&'s DynStore) -> F) -> Result<A, Error>
+    where
+        F: Future<Output = Result<A, StoreError>>,
+    {
+        let parts = &self.inner.parts;
+        Ok(parts.patiently(|| read(&parts.store)).await?)
     }
 
     fn unknown(&self) -> Error {

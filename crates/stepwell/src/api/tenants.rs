@@ -14,7 +14,8 @@ impl Engine {
     /// When a value makes no sense, or the store cannot be reached.
     pub async fn set_tenant(&self, tenant: &str, settings: TenantSettings) -> Result<(), Error> {
         self.inner.check_open()?;
-        Ok(self.inner.parts.store.set_tenant(&name(tenant)?, settings).await?)
+        let (parts, tenant) = (&self.inner.parts, name(tenant)?);
+        Ok(parts.patiently(|| parts.store.set_tenant(&tenant, settings)).await?)
     }
 
     /// A tenant's settings and how much of its work waits and runs. `None` for one that the
@@ -24,7 +25,8 @@ impl Engine {
     /// When the store cannot be reached.
     pub async fn tenant(&self, tenant: &str) -> Result<Option<TenantView>, Error> {
         self.inner.check_open()?;
-        Ok(self.inner.parts.store.tenant(&name(tenant)?).await?)
+        let (parts, tenant) = (&self.inner.parts, name(tenant)?);
+        Ok(parts.patiently(|| parts.store.tenant(&tenant)).await?)
     }
 }
 

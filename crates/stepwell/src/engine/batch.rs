@@ -3,17 +3,25 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 
+use super::Parts;
 use super::store_retry::StoreRetry;
-use crate::ports::StoreError;
+use crate::ports::{Clock, StoreError};
 
 /// What a request is answered with.
 pub(crate) type Answer<R> = Result<R, StoreError>;
 
-/// A request and where its answer goes.
-pub(crate) type Pending<T, A> = (T, A);
+/// A request that waits.
+pub(crate) struct Pending<T, A> {
+    request: T,
+    /// Where its answer goes.
+    answer_to: A,
+    /// When it was handed in, by the engine's clock.
+    since: Duration,
+}
 
 /// Where requests wait. The next loop that is free takes all of them.
 pub(crate) type Requests<T, A> = Arc<Mutex<mpsc::Receiver<Pending<T, A>>>>;
@@ -21,25 +29,28 @@ pub(crate) type Requests<T, A> = Arc<Mutex<mpsc::Receiver<Pending<T, A>>>>;
 /// Takes requests for a store call that works on batches.
 pub(crate) struct Batcher<T, A> {
     sender: mpsc::Sender<Pending<T, A>>,
+    clock: Arc<dyn Clock>,
 }
 
 impl<T, A> Clone for Batcher<T, A> {
     fn clone(&self) -> Self {
-        Self { sender: self.sender.clone() }
+        Self { sender: self.sender.clone(), clock: Arc::clone(&self.clock) }
     }
 }
 
 impl<T, A> Batcher<T, A> {
     /// A batcher and the queue its loops read from.
-    pub(crate) fn new(capacity: usize) -> (Self, Requests<T, A>) {
+    pub(crate) fn new(parts: &Parts, capacity: usize) -> (Self, Requests<T, A>) {
         let (sender, receiver) = mpsc::channel(capacity);
-        (Self { sender }, Arc::new(Mutex::new(receiver)))
+        let clock = Arc::clone(&parts.clock);
+        (Self { sender, clock }, Arc::new(Mutex::new(receiver)))
     }
 
     /// Hands in a request; waits only while the queue is full. The answer comes later. `None` if
     /// the engine has closed.
     pub(crate) async fn submit(&self, request: T, answer_to: A) -> Option<()> {
-        self.sender.send((request, answer_to)).await.ok()
+        let since = self.clock.elapsed();
+        self.sender.send(Pending { request, answer_to, since }).await.ok()
     }
 }
 
@@ -58,11 +69,11 @@ fn cut<T: HasPayload, A>(waiting: Vec<Pending<T, A>>) -> Vec<Vec<Pending<T, A>>>
     let mut batches: Vec<Vec<Pending<T, A>>> = Vec::new();
     let mut n_bytes = usize::MAX;
     for pending in waiting {
-        n_bytes = n_bytes.saturating_add(pending.0.payload_bytes());
+        n_bytes = n_bytes.saturating_add(pending.request.payload_bytes());
         match batches.last_mut() {
             Some(batch) if n_bytes <= BATCH_BYTES_MAX => batch.push(pending),
             _ => {
-                n_bytes = pending.0.payload_bytes();
+                n_bytes = pending.request.payload_bytes();
                 batches.push(vec![pending]);
             }
         }
@@ -82,26 +93,30 @@ pub(crate) async fn run_batches<T: Clone + HasPayload, A, R, F>(
 {
     let mut waiting = Vec::new();
     while requests.lock().await.recv_many(&mut waiting, items_max).await > 0 {
-        let batches = cut(std::mem::take(&mut waiting)).into_iter();
-        let mut open: Vec<(Vec<T>, Vec<A>)> =
-            batches.map(|batch| batch.into_iter().unzip()).collect();
+        let mut open = cut(std::mem::take(&mut waiting));
         // Batches are popped from the end, so the first one has to stand there.
         open.reverse();
-        while let Some((items, receivers)) = open.pop() {
-            match retry.call(|| call(items.clone())).await {
+        while let Some(mut batch) = open.pop() {
+            let Some(since) = batch.iter().map(|pending| pending.since).min() else { continue };
+            let requests = || batch.iter().map(|pending| pending.request.clone()).collect();
+            match retry.call(since, || call(requests())).await {
                 Ok(results) => {
-                    answer(receivers.into_iter().zip(results.into_iter().map(Ok)).collect());
+                    let receivers = batch.into_iter().map(|pending| pending.answer_to);
+                    answer(receivers.zip(results.into_iter().map(Ok)).collect());
                 }
                 // One bad item must not fail the others: halve until it is alone.
-                Err(error) if is_about_data(&error) && items.len() > 1 => {
-                    let (mut first, mut first_receivers) = (items, receivers);
-                    let half = first.len() / 2;
-                    let second = (first.split_off(half), first_receivers.split_off(half));
-                    open.extend([second, (first, first_receivers)]);
+                Err(error) if is_about_data(&error) && batch.len() > 1 => {
+                    let second = batch.split_off(batch.len() / 2);
+                    open.extend([second, batch]);
                 }
                 Err(error) => {
-                    let refuse = |receiver| (receiver, Err(error.clone()));
-                    answer(receivers.into_iter().map(refuse).collect());
+                    // Whoever came later is not told earlier for having gone along.
+                    let waits = matches!(error, StoreError::Unavailable { .. });
+                    let is_over = |pending: &Pending<T, A>| !waits || retry.is_over(pending.since);
+                    let (over, left): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_over);
+                    let refuse = |pending: Pending<T, A>| (pending.answer_to, Err(error.clone()));
+                    answer(over.into_iter().map(refuse).collect());
+                    open.push(left);
                 }
             }
         }
@@ -132,8 +147,10 @@ mod tests {
     }
 
     fn sizes(requests: &[usize]) -> Vec<Vec<usize>> {
-        let batches = cut(requests.iter().map(|bytes| (*bytes, ())).collect());
-        let bytes = |batch: Vec<Pending<usize, ()>>| batch.into_iter().map(|(n, ())| n).collect();
+        let pending =
+            |bytes: &usize| Pending { request: *bytes, answer_to: (), since: Duration::ZERO };
+        let batches = cut(requests.iter().map(pending).collect());
+        let bytes = |batch: Vec<Pending<usize, ()>>| batch.iter().map(|one| one.request).collect();
         batches.into_iter().map(bytes).collect()
     }
 

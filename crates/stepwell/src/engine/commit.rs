@@ -46,9 +46,9 @@ impl Committer {
     /// nothing handed in is ever dropped.
     pub(crate) fn start(parts: &Arc<Parts>, slots: &Arc<WorkerSlots>) -> Self {
         let items_max = parts.config.commit_batch_max;
-        let (batcher, requests) = Batcher::new(items_max);
+        let (batcher, requests) = Batcher::new(parts, items_max);
         for _ in 0..COMMITS_MAX {
-            let (requests, retry) = (Arc::clone(&requests), StoreRetry::new(parts, None));
+            let (requests, retry) = (Arc::clone(&requests), StoreRetry::endless(parts));
             let (parts, slots, held_in) = (Arc::clone(parts), Arc::clone(slots), Arc::clone(slots));
             let spawner = Arc::clone(&parts.spawner);
             let call = move |attempts| {

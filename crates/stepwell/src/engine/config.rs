@@ -29,6 +29,9 @@ pub struct Config {
     /// Longest pause between two looks at the timers, for those that nobody hinted at. Known
     /// timers fire when they are due. Default: 1 s.
     pub timer_interval: Duration,
+    /// How long starts, signals, cancels and reads are tried again while the store is unavailable,
+    /// before the caller is told; a restart of a database is no error then. Default: 10 s.
+    pub patience: Duration,
     /// How long a stopping engine waits for running steps. Default: 30 s.
     pub grace: Duration,
     /// Worker deaths after which a task is failed. Default: 3; 2 to 1,000.
@@ -56,6 +59,7 @@ impl Default for Config {
             poll_interval: Duration::from_secs(1),
             leader_ttl: Duration::from_secs(6),
             timer_interval: Duration::from_secs(1),
+            patience: Duration::from_secs(10),
             grace: Duration::from_secs(30),
             crash_limit: 3,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
@@ -106,8 +110,10 @@ impl Config {
                 return refuse(field, &format!("is {span:?}, it must be 1 ms to 7 days"));
             }
         }
-        if self.grace > SPAN_MAX {
-            return refuse("grace", "is over 7 days");
+        for (field, span) in [("patience", self.patience), ("grace", self.grace)] {
+            if span > SPAN_MAX {
+                return refuse(field, "is over 7 days");
+            }
         }
         Ok(())
     }

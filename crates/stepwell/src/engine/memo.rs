@@ -27,10 +27,10 @@ impl MemoWriter {
     /// Starts the writing loops.
     pub(crate) fn start(parts: &Parts) -> Self {
         let items_max = parts.config.commit_batch_max;
-        let (batcher, requests) = Batcher::new(items_max);
+        let (batcher, requests) = Batcher::new(parts, items_max);
         for _ in 0..WRITES_MAX {
             let (requests, store) = (Arc::clone(&requests), Arc::clone(&parts.store));
-            let retry = StoreRetry::new(parts, None);
+            let retry = StoreRetry::endless(parts);
             let call = move |items: Vec<MemoRequest>| {
                 let store = Arc::clone(&store);
                 async move { store.store_memos(items).await }
@@ -52,8 +52,8 @@ impl MemoWriter {
 /// Tells the store what a running function waits for, and asks for news. Repeated until the store
 /// answers: what it gave was recorded, so that asking again does not lose it.
 pub(crate) async fn listen(parts: &Parts, request: ListenRequest) -> Answer<ListenAnswer> {
-    let retry = StoreRetry::new(parts, None);
-    let answers = retry.call(|| parts.store.listen(vec![request.clone()])).await?;
+    let retry = StoreRetry::endless(parts);
+    let answers = retry.call(retry.now(), || parts.store.listen(vec![request.clone()])).await?;
     answers.into_iter().next().ok_or_else(|| StoreError::Corrupt { what: "no answer".into() })
 }
 

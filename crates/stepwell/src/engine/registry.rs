@@ -8,9 +8,9 @@ use stepwell_core::id::{DefinitionId, Node, ServiceId};
 use stepwell_core::run::WaitFor;
 use stepwell_core::workflow::{Definition, StepPolicy};
 
-use super::TaskArgs;
+use super::{Parts, TaskArgs};
 use crate::error::Error;
-use crate::ports::{BoxFuture, DynStore, Payload, StoredDefinition};
+use crate::ports::{BoxFuture, Payload, StoredDefinition};
 
 /// The function of a step: the author's closure from payloads to a payload, without its types.
 #[derive(Clone)]
@@ -80,12 +80,12 @@ impl RegisteredWorkflow {
     /// Stores a definition and matches its steps with the stored ones by name: another program
     /// may have declared them in another order.
     pub(crate) async fn register(
-        store: &DynStore,
+        parts: &Parts,
         declared: Definition,
         steps: Vec<StepBody>,
         on_failure: Option<StepFn>,
     ) -> Result<Self, Error> {
-        let stored = store.register(&declared).await?;
+        let stored = parts.patiently(|| parts.store.register(&declared)).await?;
         let by_name = stored.definition.graph.by_name();
         let stored_of: Vec<Node> = declared
             .graph

@@ -12,14 +12,11 @@ use super::store_retry::StoreRetry;
 use crate::error::Error;
 use crate::ports::{SignalRequest, WaitingRuns};
 
-/// How often a signal is repeated while the store is unavailable, before the caller is told. The
-/// repeats carry the same key, so it is stored at most once.
-const RETRIES_MAX: u32 = 5;
-
 /// What became of a signal; `None` if there is no such run.
 type Sent = Option<SignalAnswer>;
 
-/// Takes signals and stores all that wait as one transaction.
+/// Takes signals and stores all that wait as one transaction. While the store is unavailable they
+/// are repeated with the same key, so each is stored at most once.
 #[derive(Clone)]
 pub(crate) struct Signaller(Batcher<SignalRequest, oneshot::Sender<Answer<Sent>>>);
 
@@ -33,9 +30,9 @@ impl Signaller {
     /// Starts the sending loop.
     pub(crate) fn start(parts: &Parts) -> Self {
         let items_max = parts.config.start_batch_max;
-        let (batcher, requests) = Batcher::new(items_max);
+        let (batcher, requests) = Batcher::new(parts, items_max);
         let store = Arc::clone(&parts.store);
-        let retry = StoreRetry::new(parts, Some(RETRIES_MAX));
+        let retry = StoreRetry::patient(parts);
         let call = move |items: Vec<SignalRequest>| {
             let store = Arc::clone(&store);
             async move { store.signal(items).await }
@@ -60,21 +57,18 @@ impl Signaller {
     }
 }
 
-/// Sends one signal of a function, which has a batch of its own with nobody.
+/// Sends one signal of a function.
 pub(crate) async fn send_signal(parts: &Parts, request: SignalRequest) -> Result<Sent, Error> {
-    let retry = StoreRetry::new(parts, Some(RETRIES_MAX));
-    let answers = retry.call(|| parts.store.signal(vec![request.clone()])).await?;
+    let answers = parts.patiently(|| parts.store.signal(vec![request.clone()])).await?;
     Ok(answers.into_iter().next().flatten())
 }
 
-/// The next runs that wait for a signal. Repeated while the store is unavailable, as signals are:
-/// who sends to many should not have to begin anew.
+/// The next runs that wait for a signal.
 pub(crate) async fn waiting_runs(
     parts: &Parts,
     asked: &WaitingRuns,
     after: Option<RunKey>,
     rows_max: usize,
 ) -> Result<Vec<RunKey>, Error> {
-    let retry = StoreRetry::new(parts, Some(RETRIES_MAX));
-    Ok(retry.call(|| parts.store.waiting_runs(asked, after, rows_max)).await?)
+    Ok(parts.patiently(|| parts.store.waiting_runs(asked, after, rows_max)).await?)
 }

@@ -11,11 +11,8 @@ use super::{Parts, Registry, WorkerSlots};
 use crate::error::Error;
 use crate::ports::{DynStore, StartAnswer, StartRequest, Started, StoreError};
 
-/// How often a start is repeated while the store is unavailable, before the caller is told. The
-/// repeats carry the same key, so at most one run is started.
-const RETRIES_MAX: u32 = 5;
-
-/// Takes starts and stores all that wait as one transaction.
+/// Takes starts and stores all that wait as one transaction. While the store is unavailable they
+/// are repeated with the same key, so at most one run is started.
 #[derive(Clone)]
 pub(crate) struct Starter(Batcher<StartRequest, oneshot::Sender<Answer<StartAnswer>>>);
 
@@ -33,10 +30,10 @@ impl Starter {
         slots: Option<&Arc<WorkerSlots>>,
     ) -> Self {
         let items_max = parts.config.start_batch_max;
-        let (batcher, requests) = Batcher::new(items_max);
+        let (batcher, requests) = Batcher::new(parts, items_max);
         let (store, registry) = (Arc::clone(&parts.store), Arc::clone(registry));
         let slots = slots.map(Arc::clone);
-        let retry = StoreRetry::new(parts, Some(RETRIES_MAX));
+        let retry = StoreRetry::patient(parts);
         let call = move |items: Vec<StartRequest>| {
             let (store, slots) = (Arc::clone(&store), slots.clone());
             let n_roots = items.iter().map(|request| registry.n_roots(request.seed.definition));

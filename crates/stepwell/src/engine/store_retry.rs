@@ -1,4 +1,4 @@
-//! Calls to the store that are repeated while it is unavailable.
+//! Calls to the store that are repeated while it is unavailable, as during a restart of a database.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,56 +14,103 @@ use crate::ports::{Clock, Ids, StoreError};
 pub(super) struct StoreRetry {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
-    /// How often to try again; `None` to go on until the engine closes.
-    retries_max: Option<u32>,
+    /// For how long to try again; `None` to go on until the engine closes.
+    patience: Option<Duration>,
     closing: CancellationToken,
 }
 
-const RETRY_DELAY_MIN: Duration = Duration::from_millis(50);
-const RETRY_DELAY_MAX: Duration = Duration::from_secs(5);
+const DELAY_MIN: Duration = Duration::from_millis(50);
+/// Somebody waits for the answer.
+const DELAY_MAX_PATIENT: Duration = Duration::from_secs(1);
+const DELAY_MAX_ENDLESS: Duration = Duration::from_secs(5);
+
+impl Parts {
+    /// Calls the store, again and again while it is unavailable, for as long as the settings say:
+    /// a database that restarts is no error to whoever asks.
+    pub(crate) async fn patiently<A, F>(&self, call: impl FnMut() -> F) -> Result<A, StoreError>
+    where
+        F: Future<Output = Result<A, StoreError>>,
+    {
+        let retry = StoreRetry::patient(self);
+        retry.call(retry.now(), call).await
+    }
+}
 
 impl StoreRetry {
-    pub(super) fn new(parts: &Parts, retries_max: Option<u32>) -> Self {
+    /// Goes on for as long as the settings say.
+    pub(super) fn patient(parts: &Parts) -> Self {
+        Self { patience: Some(parts.config.patience), ..Self::endless(parts) }
+    }
+
+    /// Goes on until the engine closes.
+    pub(super) fn endless(parts: &Parts) -> Self {
         Self {
             clock: Arc::clone(&parts.clock),
             ids: Arc::clone(&parts.ids),
-            retries_max,
+            patience: None,
             closing: parts.closing.clone(),
         }
     }
 
-    /// Calls the store until it answers.
-    pub(super) async fn call<A, F>(&self, mut call: impl FnMut() -> F) -> Result<A, StoreError>
+    /// The moment, by the engine's clock.
+    pub(super) fn now(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    /// Whether somebody who asked then is told by now that the store is unavailable.
+    pub(super) fn is_over(&self, since: Duration) -> bool {
+        let closes = self.closing.is_cancelled();
+        closes || self.patience.is_some_and(|patience| self.now() >= since + patience)
+    }
+
+    /// Calls the store until it answers, or until whoever asked at that moment is to be told.
+    pub(super) async fn call<A, F>(
+        &self,
+        since: Duration,
+        mut call: impl FnMut() -> F,
+    ) -> Result<A, StoreError>
     where
         F: Future<Output = Result<A, StoreError>>,
     {
         let mut n_retries = 0_u32;
         loop {
             let error = match call().await {
-                Ok(answer) => return Ok(answer),
                 Err(error @ StoreError::Unavailable { .. }) => error,
-                Err(error) => return Err(error),
+                answer => {
+                    if n_retries > 0 {
+                        tracing::info!(n_retries, "the store is available again");
+                    }
+                    return answer;
+                }
             };
-            let is_over = self.retries_max.is_some_and(|max| n_retries >= max);
-            if is_over || self.closing.is_cancelled() {
+            if self.is_over(since) {
                 return Err(error);
             }
-            tracing::warn!(%error, n_retries, "store unavailable, trying again");
+            let is_news = n_retries == 0 || self.patience.is_none();
+            if is_news {
+                tracing::warn!(%error, n_retries, "store unavailable, trying again");
+            } else {
+                tracing::debug!(%error, n_retries, "store unavailable, trying again");
+            }
             tokio::select! {
                 biased;
                 () = self.closing.cancelled() => {}
-                () = self.clock.sleep(self.delay(n_retries)) => {}
+                () = self.clock.sleep(self.delay(n_retries, since)) => {}
             }
             n_retries += 1;
         }
     }
 
-    /// Doubles from 50 ms to 5 s, anywhere in its upper half so that a fleet does not come back
-    /// all at once.
-    fn delay(&self, n_retries: u32) -> Duration {
-        let full = RETRY_DELAY_MIN.saturating_mul(1 << n_retries.min(10)).min(RETRY_DELAY_MAX);
+    /// Doubles from 50 ms on, anywhere in its upper half so that a fleet does not come back all at
+    /// once. The last try is when the patience ends.
+    fn delay(&self, n_retries: u32, since: Duration) -> Duration {
+        let (delay_max, left) = match self.patience {
+            Some(patience) => (DELAY_MAX_PATIENT, (since + patience).saturating_sub(self.now())),
+            None => (DELAY_MAX_ENDLESS, Duration::MAX),
+        };
+        let full = DELAY_MIN.saturating_mul(1 << n_retries.min(10)).min(delay_max);
         let half = full / 2;
         let chance = u32::try_from(self.ids.random() >> 32).unwrap_or_default();
-        half + half.mul_f64(f64::from(chance) / f64::from(u32::MAX))
+        (half + half.mul_f64(f64::from(chance) / f64::from(u32::MAX))).min(left)
     }
 }

@@ -37,7 +37,8 @@ impl Worker {
     ) -> Result<Arc<Self>, Error> {
         let claim_loop_ended = CancellationToken::new();
         let worker = Arc::new(Self { parts, registry, committer, slots, claim_loop_ended });
-        worker.register().await?;
+        let registration = || worker.parts.store.register_worker(worker.registration());
+        worker.parts.patiently(registration).await?;
         let spawner = Arc::clone(&worker.parts.spawner);
         // User code that hogs the runtime must not cost the worker its leases.
         spawner.spawn_apart("heartbeat", Box::pin(Arc::clone(&worker).heartbeat_loop()));
@@ -58,12 +59,15 @@ impl Worker {
     }
 
     async fn register(&self) -> Result<(), Error> {
-        let registration = WorkerRegistration {
+        Ok(self.parts.store.register_worker(self.registration()).await?)
+    }
+
+    fn registration(&self) -> WorkerRegistration {
+        WorkerRegistration {
             worker: self.parts.worker.clone(),
             queues: self.parts.config.queues.clone(),
             services: self.registry.services(),
             lease: self.parts.config.lease,
-        };
-        Ok(self.parts.store.register_worker(registration).await?)
+        }
     }
 }

@@ -176,6 +176,7 @@ const ABSURD: &[(&str, &[Change])] = &[
     ("poll_interval", &[|c| c.poll_interval = Duration::ZERO, |c| c.poll_interval = 8 * DAY]),
     ("leader_ttl", &[|c| c.leader_ttl = Duration::ZERO, |c| c.leader_ttl = 8 * DAY]),
     ("timer_interval", &[|c| c.timer_interval = Duration::ZERO, |c| c.timer_interval = 8 * DAY]),
+    ("patience", &[|c| c.patience = 8 * DAY]),
     ("grace", &[|c| c.grace = 8 * DAY]),
     ("crash_limit", &[|c| c.crash_limit = 0, |c| c.crash_limit = 1, |c| c.crash_limit = u32::MAX]),
     ("payload_bytes_max", &[|c| c.payload_bytes_max = 0, |c| c.payload_bytes_max = (1 << 30) + 1]),
@@ -220,6 +221,7 @@ fn every_setting_is_covered_above_and_the_defaults_are_accepted() {
         poll_interval,
         leader_ttl,
         timer_interval,
+        patience,
         grace,
         crash_limit,
         payload_bytes_max,
@@ -233,10 +235,11 @@ fn every_setting_is_covered_above_and_the_defaults_are_accepted() {
     };
     assert!(slots >= 10);
     assert_eq!(queues, [Queue::default_queue()]);
-    let spans = [lease, heartbeat_interval, poll_interval, leader_ttl, timer_interval, grace];
-    assert_eq!(spans.map(|span| span.as_secs()), [30, 10, 1, 6, 1, 30]);
+    let spans =
+        [lease, heartbeat_interval, poll_interval, leader_ttl, timer_interval, patience, grace];
+    assert_eq!(spans.map(|span| span.as_secs()), [30, 10, 1, 6, 1, 10, 30]);
     assert_eq!((crash_limit, payload_bytes_max), (3, 2 * 1024 * 1024));
-    assert_eq!(ABSURD.len(), 14);
+    assert_eq!(ABSURD.len(), 15);
 }
 
 #[tokio::test]
