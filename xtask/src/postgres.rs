@@ -1,8 +1,11 @@
-//! The tests' own PostgreSQL: found or installed, started for one run, and gone afterwards.
+//! The tests' own PostgreSQL: found or installed, started for one run, and gone afterwards. The
+//! pooler that stands before it in some tests is started by those.
 
 use std::path::PathBuf;
 
-use stepwell_cluster::{Cluster, ClusterOptions, find_programs, install_programs};
+use stepwell_cluster::{
+    Cluster, ClusterOptions, find_pgbouncer, find_programs, install_pgbouncer, install_programs,
+};
 
 use crate::Failure;
 
@@ -22,6 +25,16 @@ pub(crate) fn start() -> Result<Cluster, Failure> {
     let settings = vec!["max_connections=400".to_owned(), "shared_buffers=128MB".to_owned()];
     let options = ClusterOptions { is_durable: false, settings };
     Cluster::start(&programs, &options).map_err(|error| Failure { reason: error.to_string() })
+}
+
+/// Makes sure that there is a pooler.
+pub(crate) fn ensure_pooler() -> Result<(), Failure> {
+    if find_pgbouncer().is_some() {
+        return Ok(());
+    }
+    eprintln!("==> no PgBouncer found, installing Debian's package");
+    let missing = || Failure { reason: "tests need PgBouncer: install it".to_owned() };
+    install_pgbouncer().map(drop).ok_or_else(missing)
 }
 
 fn install() -> Result<PathBuf, Failure> {

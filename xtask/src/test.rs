@@ -46,6 +46,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), Failure> {
 
 /// All tests.
 pub(crate) fn run_all(root: &Path) -> Result<(), Failure> {
+    postgres::ensure_pooler()?;
     with_server(root, &[best(root, NEXTEST, BUILT_IN), DOC_TESTS])
 }
 

@@ -1,10 +1,11 @@
-//! A private PostgreSQL cluster, for one run of the tests or of the benchmarks.
+//! A private PostgreSQL cluster, for one run of the tests or of the benchmarks, and a pooler.
 //!
 //! Made in a folder of its own, reached by a Unix socket in it, and gone afterwards. The server
 //! refuses to run as root, so root hands it to an unprivileged user. Nothing is printed here.
 
 #![forbid(unsafe_code)]
 
+mod pgbouncer;
 mod programs;
 mod user;
 
@@ -14,7 +15,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use std::{env, fmt, fs, io, process, thread};
 
-pub use programs::{find_programs, install_programs};
+pub use pgbouncer::{PgBouncer, PooledServer};
+pub use programs::{find_pgbouncer, find_programs, install_pgbouncer, install_programs};
 use user::{User, command, unprivileged_user};
 
 /// How often to ask whether the server is up, and for how long.

@@ -1,4 +1,4 @@
-//! Finding or installing the server's programs.
+//! Finding or installing the programs of the server and of a pooler.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,11 +20,29 @@ pub fn find_programs() -> Option<PathBuf> {
 /// Installs Debian's package, where that can be done, and gives the folder of its programs.
 #[must_use]
 pub fn install_programs() -> Option<PathBuf> {
+    install("postgresql").and_then(|()| find_programs())
+}
+
+/// The pooler's program.
+#[must_use]
+pub fn find_pgbouncer() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders =
+        std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
+    folders.map(|folder| folder.join("pgbouncer")).find(|program| program.is_file())
+}
+
+/// Installs Debian's package, where that can be done, and gives the pooler's program.
+#[must_use]
+pub fn install_pgbouncer() -> Option<PathBuf> {
+    install("pgbouncer").and_then(|()| find_pgbouncer())
+}
+
+fn install(package: &str) -> Option<()> {
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
         command.status().is_ok_and(|status| status.success())
     };
-    let installed = apt(&["update", "-q"]) && apt(&["install", "-q", "-y", "postgresql"]);
-    find_programs().filter(|_| installed)
+    (apt(&["update", "-q"]) && apt(&["install", "-q", "-y", package])).then_some(())
 }

@@ -26,14 +26,27 @@ pub enum Address {
         /// The schema.
         schema: String,
     },
+    /// The same by way of a transaction pooler.
+    Pooled {
+        /// The pooler and database, as `host=… user=…`.
+        url: String,
+        /// The schema.
+        schema: String,
+    },
     /// A SQLite file.
     Sqlite(PathBuf),
 }
+
+/// What the URL of a pooler begins with on a command line.
+const POOLED: &str = "pooled:";
 
 impl Address {
     /// Reads an address as it stands on a command line.
     #[must_use]
     pub fn parse(store: &str, schema: &str) -> Self {
+        if let Some(url) = store.strip_prefix(POOLED) {
+            return Self::Pooled { url: url.to_owned(), schema: schema.to_owned() };
+        }
         let is_server = store.starts_with("postgres://")
             || store.starts_with("postgresql://")
             || store.contains("host=");
@@ -48,6 +61,7 @@ impl Address {
     pub fn arguments(&self) -> [String; 4] {
         let (store, schema) = match self {
             Self::Postgres { url, schema } => (url.clone(), schema.clone()),
+            Self::Pooled { url, schema } => (format!("{POOLED}{url}"), schema.clone()),
             Self::Sqlite(path) => (path.display().to_string(), "none".to_owned()),
         };
         ["--store".to_owned(), store, "--schema".to_owned(), schema]
@@ -59,8 +73,8 @@ impl Address {
     /// If the store cannot be reached for a minute, or refuses.
     pub async fn builder(&self) -> Result<EngineBuilder<()>> {
         match self {
-            Self::Postgres { url, schema } => Ok(Engine::builder(connect(url, schema).await?)),
             Self::Sqlite(path) => Ok(Engine::builder(SqliteStore::open(path).await?)),
+            server => Ok(Engine::builder(server.connect().await?)),
         }
     }
 
@@ -87,21 +101,25 @@ impl Address {
     /// As [`Address::builder`].
     pub async fn open(&self) -> Result<DynStore> {
         Ok(match self {
-            Self::Postgres { url, schema } => Arc::new(connect(url, schema).await?),
             Self::Sqlite(path) => Arc::new(SqliteStore::open(path).await?),
+            server => Arc::new(server.connect().await?),
         })
     }
-}
 
-/// Connects; a server that is just being restarted is waited for.
-async fn connect(url: &str, schema: &str) -> Result<PostgresStore> {
-    let deadline = Deadline::after(WAIT_MAX);
-    loop {
-        let options = PostgresOptions::new(url).schema(schema);
-        match PostgresStore::connect_with(options).await {
-            Ok(store) => return Ok(store),
-            Err(StoreError::Unavailable { .. }) if !deadline.has_passed() => pause(RETRY).await,
-            Err(error) => return Err(Failure::of("connect", error)),
+    /// Connects to a server; one that is just being restarted is waited for.
+    async fn connect(&self) -> Result<PostgresStore> {
+        let options = match self {
+            Self::Postgres { url, schema } => PostgresOptions::new(url).schema(schema),
+            Self::Pooled { url, schema } => PostgresOptions::new(url).schema(schema).pooled(),
+            Self::Sqlite(_) => return Err(Failure::of("connect", "a file is no server")),
+        };
+        let deadline = Deadline::after(WAIT_MAX);
+        loop {
+            match PostgresStore::connect_with(options.clone()).await {
+                Ok(store) => return Ok(store),
+                Err(StoreError::Unavailable { .. }) if !deadline.has_passed() => pause(RETRY).await,
+                Err(error) => return Err(Failure::of("connect", error)),
+            }
         }
     }
 }
@@ -117,6 +135,8 @@ mod tests {
             let server = Address::Postgres { url: url.to_owned(), schema: schema.clone() };
             assert_eq!(Address::parse(url, "a"), server);
         }
+        let pooled = Address::Pooled { url: "host=/run".to_owned(), schema };
+        assert_eq!(Address::parse(&pooled.arguments()[1], "a"), pooled);
         assert_eq!(Address::parse("a/b.db", "a"), Address::Sqlite(PathBuf::from("a/b.db")));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stepwell::core::id::RunKey;
-use stepwell::ports::{Clock, Inspection, Runs, Spawner};
+use stepwell::ports::{Clock, Inspection, Runs, Spawner, StoreError};
 use stepwell::testing::{CountedIds, ManualClock, ManualScheduler};
 use stepwell::{AttemptState, Code, Engine, NewRun, RunStatus, StopReport, Workflow, WorkflowRef};
 
@@ -349,20 +349,52 @@ fn many_starts_wait_for_a_look_that_is_under_way_and_few_do_not() {
     assert!(n_handed_over > 0, "claimed {n_claimed}");
 }
 
+impl Bench {
+    /// Starts runs of these inputs.
+    fn start_all(&self, inputs: std::ops::Range<u32>) -> Vec<RunKey> {
+        let runs: Vec<_> = inputs.map(|n| NewRun::new(n).tenant("t")).collect();
+        let (engine, workflow) = (self.engine.clone(), self.workflow.clone());
+        let start = Box::pin(async move { engine.start_many(&workflow, runs).await });
+        let runs = take(&spawn(&self.scheduler, start)).expect("it answers").expect("they start");
+        runs.into_iter().map(|run| run.expect("it starts").key()).collect()
+    }
+}
+
 #[test]
 fn an_outcome_that_the_store_refuses_fails_its_step_and_no_other() {
     let bench = Bench::with_slots(1, 200);
-    bench.link.refuse_output(b"7");
-    let runs: Vec<_> = (0..10).map(|n| NewRun::new(n).tenant("t")).collect();
-    let (engine, workflow) = (bench.engine.clone(), bench.workflow.clone());
-    let start = Box::pin(async move { engine.start_many(&workflow, runs).await });
-    let runs = take(&spawn(&bench.scheduler, start)).expect("it answers").expect("they start");
-    for (n, run) in runs.into_iter().enumerate() {
+    bench.link.refuse_output(b"7", StoreError::Corrupt { what: "no place for it".into() });
+    for (n, run) in bench.start_all(0..10).into_iter().enumerate() {
         let expected = match n {
             7 => (RunStatus::Failed, vec![AttemptState::Failed]),
             _ => (RunStatus::Completed, vec![AttemptState::Completed]),
         };
-        assert_eq!(bench.ended(run.expect("it starts").key()), expected, "run {n}");
+        assert_eq!(bench.ended(run), expected, "run {n}");
     }
+    assert_eq!(bench.engine.n_running(), 0, "claims are still held");
+}
+
+#[test]
+fn an_outcome_that_a_damaged_store_cannot_take_is_kept_and_holds_up_no_other() {
+    let bench = Bench::with_slots(1, 200);
+    bench.link.refuse_output(b"7", StoreError::Damaged { what: "a page".into() });
+    let completed = (RunStatus::Completed, vec![AttemptState::Completed]);
+    let mut runs = bench.start_all(0..10);
+    let kept = runs.remove(7);
+    // Those that come later are committed while it is tried again.
+    for _ in 0..100 {
+        bench.clock.advance(Duration::from_secs(1));
+        bench.scheduler.run_until_idle();
+    }
+    runs.extend(bench.start_all(10..20));
+    for run in runs {
+        assert_eq!(bench.ended(run), completed);
+    }
+    assert_eq!(bench.ended(kept).0, RunStatus::Running);
+
+    bench.link.mend();
+    bench.clock.advance(Duration::from_secs(5));
+    bench.scheduler.run_until_idle();
+    assert_eq!(bench.ended(kept), completed, "executed once, and not failed");
     assert_eq!(bench.engine.n_running(), 0, "claims are still held");
 }

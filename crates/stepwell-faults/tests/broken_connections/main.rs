@@ -4,5 +4,6 @@ mod dark;
 mod lost;
 mod outage;
 mod pooled;
+mod refused;
 mod support;
 mod wake_ups;

@@ -1,6 +1,7 @@
 //! Real processes on real databases: what is promised holds when they die, stall and restart.
 
 mod crashes;
+mod pooler;
 mod server;
 mod sharing;
 mod shutdown;

@@ -82,7 +82,7 @@ impl FleetTest {
 }
 
 /// A schema of its own on the server that the tests were given.
-fn shared_server() -> Address {
+pub(crate) fn shared_server() -> Address {
     let url = std::env::var("STEPWELL_TEST_DATABASE_URL").expect(
         "tests of the PostgreSQL store need a server: run `cargo xtask test`, which brings its \
          own, or set STEPWELL_TEST_DATABASE_URL",

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::Parts;
@@ -81,7 +82,8 @@ fn cut<T: HasPayload, A>(waiting: Vec<Pending<T, A>>) -> Vec<Vec<Pending<T, A>>>
     batches
 }
 
-/// Reads requests until all senders are gone and answers them batch by batch.
+/// Takes requests and has them answered, all that wait as one call. Ends when nobody can hand in
+/// any more. What the store is too damaged for is tried again apart, if it is tried without end.
 pub(crate) async fn run_batches<T: Clone + HasPayload, A, R, F>(
     requests: Requests<T, A>,
     items_max: usize,
@@ -92,7 +94,16 @@ pub(crate) async fn run_batches<T: Clone + HasPayload, A, R, F>(
     F: Future<Output = Result<Vec<R>, StoreError>>,
 {
     let mut waiting = Vec::new();
-    while requests.lock().await.recv_many(&mut waiting, items_max).await > 0 {
+    let mut apart = FuturesUnordered::new();
+    loop {
+        let n = tokio::select! {
+            biased;
+            Some(()) = apart.next() => continue,
+            n = receive(&requests, &mut waiting, items_max) => n,
+        };
+        if n == 0 {
+            break;
+        }
         let mut open = cut(std::mem::take(&mut waiting));
         // Batches are popped from the end, so the first one has to stand there.
         open.reverse();
@@ -105,9 +116,14 @@ pub(crate) async fn run_batches<T: Clone + HasPayload, A, R, F>(
                     answer(receivers.zip(results.into_iter().map(Ok)).collect());
                 }
                 // One bad item must not fail the others: halve until it is alone.
-                Err(error) if is_about_data(&error) && batch.len() > 1 => {
+                Err(error) if error.is_about_rows() && batch.len() > 1 => {
                     let second = batch.split_off(batch.len() / 2);
                     open.extend([second, batch]);
+                }
+                Err(StoreError::Damaged { .. }) if retry.is_endless() => {
+                    apart.extend(
+                        batch.into_iter().map(|one| call_apart(&retry, &call, &answer, one)),
+                    );
                 }
                 Err(error) => {
                     // Whoever came later is not told earlier for having gone along.
@@ -121,6 +137,34 @@ pub(crate) async fn run_batches<T: Clone + HasPayload, A, R, F>(
             }
         }
     }
+    while apart.next().await.is_some() {}
+}
+
+async fn receive<T, A>(
+    requests: &Requests<T, A>,
+    waiting: &mut Vec<Pending<T, A>>,
+    items_max: usize,
+) -> usize {
+    requests.lock().await.recv_many(waiting, items_max).await
+}
+
+/// Tries a request that the store is too damaged for until somebody has mended that. Others do not
+/// wait for it.
+async fn call_apart<T: Clone, A, R, F>(
+    retry: &StoreRetry,
+    call: &impl Fn(Vec<T>) -> F,
+    answer: &impl Fn(Vec<(A, Answer<R>)>),
+    pending: Pending<T, A>,
+) where
+    F: Future<Output = Result<Vec<R>, StoreError>>,
+{
+    let results = retry.outlast_damage(|| call(vec![pending.request.clone()])).await;
+    let result = results.and_then(|results| results.into_iter().next().ok_or_else(unanswered));
+    answer(vec![(pending.answer_to, result)]);
+}
+
+fn unanswered() -> StoreError {
+    StoreError::Corrupt { what: "the store gave no answer".into() }
 }
 
 /// Whether the store refused the data itself, so that trying again would end the same way.

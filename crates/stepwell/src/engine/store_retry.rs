@@ -92,12 +92,44 @@ impl StoreRetry {
             } else {
                 tracing::debug!(%error, n_retries, "store unavailable, trying again");
             }
-            tokio::select! {
-                biased;
-                () = self.closing.cancelled() => {}
-                () = self.clock.sleep(self.delay(n_retries, since)) => {}
+            self.pause(n_retries, since).await;
+            n_retries += 1;
+        }
+    }
+
+    /// Whether it goes on until the engine closes.
+    pub(super) fn is_endless(&self) -> bool {
+        self.patience.is_none()
+    }
+
+    /// Calls a store that was found damaged until somebody has mended it, or the engine closes.
+    pub(super) async fn outlast_damage<A, F>(
+        &self,
+        mut call: impl FnMut() -> F,
+    ) -> Result<A, StoreError>
+    where
+        F: Future<Output = Result<A, StoreError>>,
+    {
+        let (since, mut n_retries) = (self.now(), 0_u32);
+        loop {
+            self.pause(n_retries, since).await;
+            match call().await {
+                Err(error @ (StoreError::Damaged { .. } | StoreError::Unavailable { .. }))
+                    if !self.is_over(since) =>
+                {
+                    tracing::error!(%error, n_retries, "store damaged, trying again");
+                }
+                answer => return answer,
             }
             n_retries += 1;
+        }
+    }
+
+    async fn pause(&self, n_retries: u32, since: Duration) {
+        tokio::select! {
+            biased;
+            () = self.closing.cancelled() => {}
+            () = self.clock.sleep(self.delay(n_retries, since)) => {}
         }
     }
 

@@ -29,7 +29,7 @@ pub enum StoreError {
     #[error("another worker leads by now")]
     NotLeader,
     /// The database itself is damaged. Stop, and restore it.
-    #[error("{what}; restore a backup, or save what can be read by SQLite's `.recover`")]
+    #[error("{what}; restore a backup")]
     Damaged {
         /// What is damaged, in the database's words.
         what: String,
@@ -43,6 +43,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether it may be due to some of the rows concerned, so that the others go through without
+    /// those.
+    pub(crate) fn is_about_rows(&self) -> bool {
+        matches!(self, Self::Corrupt { .. } | Self::Refused { .. } | Self::Damaged { .. })
+    }
+
     /// The author's version of a definition is that of another structure, or older than its own.
     pub(crate) fn version_conflict(definition: &Definition, conflict: VersionConflict) -> Self {
         Self::Refused {

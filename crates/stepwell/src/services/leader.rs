@@ -152,10 +152,10 @@ impl<'p> Candidate<'p> {
                 self.workers_max = (self.workers_max * 2).min(REAP_BATCH_MAX);
                 tell_reaped(reaped);
             }
-            Err(StoreError::Corrupt { .. }) if n > 1 => self.workers_max = n / 2,
-            Err(StoreError::Corrupt { what }) => {
+            Err(error) if error.is_about_rows() && n > 1 => self.workers_max = n / 2,
+            Err(error) if error.is_about_rows() => {
                 let worker = self.dead.remove(0);
-                tracing::error!(worker = %worker.worker, %what, "reap a dead worker: put off");
+                tracing::error!(worker = %worker.worker, %error, "reap a dead worker: put off");
                 self.put_off.insert(worker, self.parts.clock.elapsed() + PUT_OFF);
             }
             Err(error) => {
@@ -178,12 +178,12 @@ impl<'p> Candidate<'p> {
                 self.timers_max = (self.timers_max * 2).min(timers_max);
                 return Ok(fired.next_due);
             }
-            Err(StoreError::Corrupt { .. }) if self.timers_max > 1 => self.timers_max /= 2,
-            Err(StoreError::Corrupt { what }) => {
+            Err(error) if error.is_about_rows() && self.timers_max > 1 => self.timers_max /= 2,
+            Err(error) if error.is_about_rows() => {
                 let Some((run, node)) = store.put_off_timer(epoch, PUT_OFF).await? else {
-                    return Err(StoreError::Corrupt { what });
+                    return Err(error);
                 };
-                tracing::error!(%run, node = node.0, %what, "fire a timer: put off");
+                tracing::error!(%run, node = node.0, %error, "fire a timer: put off");
             }
             Err(error) => {
                 // It may have been too much for the time that it is given.

@@ -54,8 +54,8 @@ struct Fault {
     refuses_offers: bool,
     /// Looks that find nothing are answered even while claims are held.
     answers_empty_looks: bool,
-    /// Commits with this output are refused.
-    output_refused: Option<&'static [u8]>,
+    /// Commits with this output fail.
+    output_refused: Option<(&'static [u8], StoreError)>,
     /// Calls of this name fail, all others go through.
     failing: Option<(&'static str, StoreError)>,
     /// Calls that fire timers take so long.
@@ -89,21 +89,20 @@ impl Link {
         self.fault.lock().expect("no holder of the lock panics").answers_empty_looks
     }
 
-    /// From now on commits with this output are refused.
-    pub(crate) fn refuse_output(&self, bytes: &'static [u8]) {
-        self.fault.lock().expect("no holder of the lock panics").output_refused = Some(bytes);
+    /// From now on commits with this output fail.
+    pub(crate) fn refuse_output(&self, bytes: &'static [u8], error: StoreError) {
+        let refused = Some((bytes, error));
+        self.fault.lock().expect("no holder of the lock panics").output_refused = refused;
     }
 
     fn check_outputs(&self, items: &[CommitItem]) -> Answer<()> {
-        let refused = self.fault.lock().expect("no holder of the lock panics").output_refused;
+        let fault = self.fault.lock().expect("no holder of the lock panics");
+        let Some((bytes, error)) = &fault.output_refused else { return Ok(()) };
         let is_refused = |item: &CommitItem| match &item.outcome {
-            Outcome::Completed { output, .. } => refused == Some(&*output.bytes),
+            Outcome::Completed { output, .. } => **bytes == *output.bytes,
             _ => false,
         };
-        if items.iter().any(is_refused) {
-            return Err(StoreError::Corrupt { what: "no place for such an output".into() });
-        }
-        Ok(())
+        if items.iter().any(is_refused) { Err(error.clone()) } else { Ok(()) }
     }
 
     /// From now on calls of this name fail, unless it is `None`.

@@ -147,7 +147,7 @@ async fn within<T>(
 async fn check_server(client: &Transaction<'_>, access: Access) -> Result<(), Failed> {
     let ask = "select current_setting('server_version_num')::int, pg_is_in_recovery(), \
                current_setting('transaction_read_only')::bool";
-    let row = client.query_one(ask, &[]).await?;
+    let row = client.query_typed_one(ask, &[]).await?;
     let server = rows::server::read(&row)?;
     if server.version < SERVER_VERSION_MIN {
         let major = server.version / 10_000;
@@ -245,6 +245,10 @@ fn explain(error: &tokio_postgres::Error) -> StoreError {
             "run `stepwell migrate` as the owner of the schema, and grant this user its use",
         ),
         SqlState::READ_ONLY_SQL_TRANSACTION => read_only(&why),
+        // Nobody tries again: a schema that is not ours is told at once.
+        _ if state.code().starts_with("42") => {
+            StoreError::Corrupt { what: format!("postgres: {why}") }
+        }
         _ => StoreError::from_server(error),
     }
 }

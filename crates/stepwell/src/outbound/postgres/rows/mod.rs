@@ -11,6 +11,7 @@ pub(crate) mod definition;
 pub(crate) mod event;
 pub(crate) mod leader;
 pub(crate) mod memo;
+mod param;
 pub(crate) mod payload;
 pub(crate) mod position;
 pub(crate) mod progress;
@@ -24,10 +25,10 @@ pub(crate) mod timer;
 pub(crate) mod wait;
 pub(crate) mod worker;
 
+pub(crate) use param::Param;
 use serde::Serialize;
 use stepwell_core::id::{Node, RunKey, Token};
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::outbound::sql::Table;
@@ -35,9 +36,6 @@ use crate::ports::StoreError;
 
 /// What reading a row gives.
 pub(crate) type Read<T> = Result<T, StoreError>;
-
-/// A parameter of a statement.
-pub(crate) type Param<'a> = &'a (dyn ToSql + Sync);
 
 /// The tables that statements name columns of.
 pub(crate) const TABLES: &[Table] = &[

@@ -1,8 +1,9 @@
 //! Bringing a schema up to date: forward only, one migrator at a time, never past what this
-//! program knows.
+//! program knows. No statement gets a name, which could stay behind in a pooler.
 
 use stepwell_core::code::Code;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
 use super::super::connection::options::Access;
@@ -79,9 +80,9 @@ async fn migrate_once(client: &mut Client, schema: &str) -> Result<(), Failed> {
     // Other migrators are waited for as long as they take, the tables are not.
     let lock = "select set_config('statement_timeout', '0', true), \
                 pg_advisory_xact_lock(hashtextextended('stepwell migration ' || $1, 0))";
-    transaction.execute(lock, &[&schema]).await?;
+    transaction.execute_typed(lock, &[(&schema, Type::TEXT)]).await?;
     let patience = "select set_config('lock_timeout', $1, true)";
-    transaction.execute(patience, &[&LOCK_TIMEOUT]).await?;
+    transaction.execute_typed(patience, &[(&LOCK_TIMEOUT, Type::TEXT)]).await?;
     // Another migrator may have been quicker.
     let applied = version_applied(&transaction, schema).await?;
     check_not_newer(applied, schema)?;
@@ -120,11 +121,11 @@ pub(crate) async fn version_applied(
 ) -> Result<usize, Failed> {
     let exists = "select 1 from pg_class c join pg_namespace n on n.oid = c.relnamespace \
                   where n.nspname = $1 and c.relname = 'migration'";
-    if client.query_opt(exists, &[&schema]).await?.is_none() {
+    if client.query_typed_opt(exists, &[(&schema, Type::TEXT)]).await?.is_none() {
         return Ok(0);
     }
     let max = in_schema("select coalesce(max(version), 0) from stepwell.migration", schema);
-    Ok(rows::server::read_schema_version(&client.query_one(&*max, &[]).await?)?)
+    Ok(rows::server::read_schema_version(&client.query_typed_one(&max, &[]).await?)?)
 }
 
 fn check_not_newer(applied: usize, schema: &str) -> Result<(), StoreError> {

@@ -123,20 +123,17 @@ impl From<tokio_postgres::Error> for StoreError {
 impl StoreError {
     pub(crate) fn from_server(error: &tokio_postgres::Error) -> Self {
         let why = describe(error);
-        let Some(state) = error.code() else {
+        let Some(db) = error.as_db_error() else {
             return Self::from_driver(error, why);
         };
-        if *state == SqlState::INSUFFICIENT_PRIVILEGE {
-            // Rights that were taken away can be given again; no task fails for it.
-            return Self::Unavailable { operation: OPERATION, why };
-        }
-        match &state.code()[..2] {
-            // Data that contradicts itself or is too large, a schema that is not ours, or a
-            // statement that is wrong.
-            "22" | "23" | "42" | "54" | "XX" => {
-                Self::Corrupt { what: format!("{OPERATION}: {why}") }
+        match cause(db.code(), db.message()) {
+            Cause::Outage => Self::Unavailable { operation: OPERATION, why },
+            Cause::Program => {
+                tracing::error!(%why, "the server refuses a statement, which is tried again");
+                Self::Unavailable { operation: OPERATION, why }
             }
-            _ => Self::Unavailable { operation: OPERATION, why },
+            Cause::Data => Self::Corrupt { what: format!("{OPERATION}: {why}") },
+            Cause::Damage => Self::Damaged { what: format!("{OPERATION}: {why}") },
         }
     }
 
@@ -148,5 +145,60 @@ impl StoreError {
             return Self::Corrupt { what: format!("{OPERATION}: {why}") };
         }
         Self::Unavailable { operation: OPERATION, why }
+    }
+}
+
+/// What a server's error comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Something outside, which passes.
+    Outage,
+    /// A statement that does not fit the schema, or the server itself: somebody has to mend it, and
+    /// no task fails for it.
+    Program,
+    /// The rows that were to be written: they contradict what is stored, or are too large.
+    Data,
+    /// Pages or an index of the database.
+    Damage,
+}
+
+/// What an error of this state, with these words, comes from.
+pub(crate) fn cause(state: &SqlState, message: &str) -> Cause {
+    // The server words what programmers should read in English only.
+    let is_too_large = message.starts_with("invalid memory alloc request size");
+    match (state.code(), &state.code()[..2]) {
+        // Rights that were taken away can be given again.
+        (code, _) if code == SqlState::INSUFFICIENT_PRIVILEGE.code() => Cause::Outage,
+        (_, "22" | "23" | "54") => Cause::Data,
+        (_, "XX") if is_too_large => Cause::Data,
+        ("XX001" | "XX002", _) => Cause::Damage,
+        (_, "26" | "42" | "XX") => Cause::Program,
+        _ => Cause::Outage,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_data_of_an_item_can_cause_is_taken_for_it() {
+        let told = |code: &str| cause(&SqlState::from_code(code), "words");
+        for code in ["22021", "22P05", "23514", "54000", "54001"] {
+            assert_eq!(told(code), Cause::Data, "{code}");
+        }
+        for code in ["26000", "42601", "42703", "42804", "42P01", "42P05", "XX000"] {
+            assert_eq!(told(code), Cause::Program, "{code}");
+        }
+        for code in ["08006", "25006", "40001", "42501", "53100", "53300", "57014", "57P01"] {
+            assert_eq!(told(code), Cause::Outage, "{code}");
+        }
+        assert_eq!([told("XX001"), told("XX002")], [Cause::Damage; 2]);
+    }
+
+    #[test]
+    fn what_is_too_large_for_the_server_is_about_data() {
+        let words = "invalid memory alloc request size 1073741824";
+        assert_eq!(cause(&SqlState::INTERNAL_ERROR, words), Cause::Data);
     }
 }

@@ -13,6 +13,7 @@ pub(crate) use error::{Conflict, PgError, PgResult};
 pub(crate) use retry::{Done, Learned};
 use stepwell_core::time::Timestamp;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Row, Statement};
 
 use super::connection::patience::Patience;
@@ -146,8 +147,14 @@ impl Session {
     pub(crate) fn all<'s>(&'s self, sql: Sql, params: Params<'s>) -> Answer<'s, Vec<Row>> {
         Box::pin(self.answered(async move {
             let turn = self.sending.lock().await;
-            let statement = self.prepare(sql).await?;
-            Ok(sent(self.client()?.query(&statement, params), turn).await?)
+            Ok(match self.prepare(sql).await? {
+                Prepared::Named(statement) => {
+                    sent(self.client()?.query(&statement, &untyped(params)), turn).await?
+                }
+                Prepared::Nameless(text) => {
+                    sent(self.client()?.query_typed(text, &typed(params)), turn).await?
+                }
+            })
         }))
     }
 
@@ -158,26 +165,37 @@ impl Session {
 
     /// Runs a statement that gives no rows.
     pub(crate) fn run<'s>(&'s self, sql: Sql, params: Params<'s>) -> Answer<'s, ()> {
-        Box::pin(self.answered(async move {
-            let turn = self.sending.lock().await;
-            let statement = self.prepare(sql).await?;
-            sent(self.client()?.execute(&statement, params), turn).await?;
-            Ok(())
-        }))
+        Box::pin(self.answered(async move { Ok(self.execute(sql, params).await??) }))
     }
 
     /// Runs a statement that inserts rows. Says whether none of their keys was taken; if one was,
     /// the transaction has failed.
     pub(crate) fn insert<'s>(&'s self, sql: Sql, params: Params<'s>) -> Answer<'s, bool> {
         Box::pin(self.answered(async move {
-            let turn = self.sending.lock().await;
-            let statement = self.prepare(sql).await?;
-            match sent(self.client()?.execute(&statement, params), turn).await {
-                Ok(_) => Ok(true),
+            match self.execute(sql, params).await? {
+                Ok(()) => Ok(true),
                 Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(false),
                 Err(error) => Err(error.into()),
             }
         }))
+    }
+
+    /// Runs a statement, and tells what the server says of it.
+    async fn execute(
+        &self,
+        sql: Sql,
+        params: Params<'_>,
+    ) -> PgResult<Result<(), tokio_postgres::Error>> {
+        let turn = self.sending.lock().await;
+        let n_rows = match self.prepare(sql).await? {
+            Prepared::Named(statement) => {
+                sent(self.client()?.execute(&statement, &untyped(params)), turn).await
+            }
+            Prepared::Nameless(text) => {
+                sent(self.client()?.execute_typed(text, &typed(params)), turn).await
+            }
+        };
+        Ok(n_rows.map(drop))
     }
 
     /// Sends a command as it is.
@@ -200,14 +218,14 @@ impl Session {
     }
 
     /// A statement of this connection. Behind a pooler the next transaction may be on another
-    /// one, so there it lives as short as the caller holds it.
-    async fn prepare(&self, sql: Sql) -> PgResult<Statement> {
+    /// one, and a name that stays behind there is in everybody's way: there it gets none.
+    async fn prepare(&self, sql: Sql) -> PgResult<Prepared<'_>> {
         self.pool.traffic.statement();
-        let (client, text) = (self.client()?, self.pool.texts.of(sql));
+        let text = self.pool.texts.of(sql);
         if self.pool.is_pooled {
-            return Ok(client.prepare(text).await?);
+            return Ok(Prepared::Nameless(text));
         }
-        Ok(client.prepare_cached(text).await?)
+        Ok(Prepared::Named(self.client()?.prepare_cached(text).await?))
     }
 
     fn client(&self) -> Result<&Client, StoreError> {
@@ -231,6 +249,22 @@ impl Drop for Session {
             }
         });
     }
+}
+
+/// A statement that can be sent.
+enum Prepared<'s> {
+    /// The server knows it by a name, for as long as the connection lasts.
+    Named(Statement),
+    /// It is sent whole.
+    Nameless(&'s str),
+}
+
+fn untyped(params: Params<'_>) -> Vec<&(dyn ToSql + Sync)> {
+    params.iter().map(|param| *param as &(dyn ToSql + Sync)).collect()
+}
+
+fn typed(params: Params<'_>) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    params.iter().map(|param| (*param as &(dyn ToSql + Sync), param.sql_type())).collect()
 }
 
 /// Somebody waits for an answer. Dropped, they have given it up: where answers come soon or not at
