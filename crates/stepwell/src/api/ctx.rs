@@ -47,6 +47,7 @@ impl<I, S> Ctx<I, S> {
 
     /// The same context, as that of a function.
     pub(crate) fn into_function(self) -> Self {
+        self.task.mark_function();
         Self { is_function: true, ..self }
     }
 

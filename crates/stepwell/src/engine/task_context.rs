@@ -38,6 +38,8 @@ pub(crate) struct TaskContext {
     history: Mutex<Option<Box<History>>>,
     /// What its function does, once it does anything durable.
     function: OnceLock<FunctionState>,
+    /// Whether its code is a function, as opposed to a step of a graph.
+    is_function: AtomicBool,
     /// Whether its function waits for nothing but the engine.
     waits_for_engine: AtomicBool,
     /// The store's time of the claim, and this process's clock at that moment.
@@ -104,6 +106,7 @@ impl TaskContext {
             stop,
             history: Mutex::new(names.history),
             function: OnceLock::new(),
+            is_function: AtomicBool::new(false),
             waits_for_engine: AtomicBool::new(false),
             claimed_at,
             claimed_when,
@@ -136,6 +139,18 @@ impl TaskContext {
             let history = self.history.lock().expect("no holder of the lock panics").take();
             FunctionState::new(self.claim.node, history, self.claimed_at)
         })
+    }
+
+    /// Its code is a function: what it does outside of its steps may begin again elsewhere.
+    pub(crate) fn mark_function(&self) {
+        self.is_function.store(true, Ordering::Release);
+    }
+
+    /// Whether steps of its code may begin. Those of a function may not while the engine stops; a
+    /// step of a graph is drained as a whole.
+    pub(crate) fn may_start_steps(&self) -> bool {
+        let stopping = &self.parts.functions().stopping;
+        !(self.is_function.load(Ordering::Acquire) && stopping.is_cancelled())
     }
 
     /// What its function does, if it did anything durable.

@@ -36,6 +36,17 @@ pub trait Spawner: Send + Sync + 'static {
         cx.waker().clone()
     }
 
+    /// Polls the code of a step of a function with a waker made from the one it was polled with.
+    /// Tests give it another one for waits that only the engine can end.
+    fn poll_step(
+        &self,
+        cx: &Context<'_>,
+        waker_from: &dyn Fn(&Waker) -> Waker,
+        poll: &mut dyn FnMut(&mut Context<'_>),
+    ) {
+        poll(&mut Context::from_waker(&waker_from(cx.waker())));
+    }
+
     /// A wait of user code that only the engine can end. Where time is virtual it may move on
     /// meanwhile; everywhere else this is the future itself.
     fn engine_wait(&self, future: BoxFuture<()>) -> BoxFuture<()> {

@@ -154,7 +154,9 @@ impl Execution {
     pub(super) fn sleeps(&self, clock: &ManualClock) -> bool {
         match &self.code {
             // The worker sleeps for a function that waits.
-            RunningCode::Async(probe) => self.waits_for_engine() || clock.will_wake(&probe.task()),
+            RunningCode::Async(probe) => {
+                self.waits_for_engine() || probe.inner_wakers().iter().any(|w| clock.will_wake(w))
+            }
             RunningCode::Blocking(_) => self.waits_for_engine(),
         }
     }

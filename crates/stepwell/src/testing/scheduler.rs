@@ -7,7 +7,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use super::blocking_call::BlockingCall;
-use super::waits::{InnerWait, inner_waker};
+use super::waits::{InnerWait, inner_waker, poll_step};
 use crate::ports::{BoxFuture, NoThread, Spawner};
 
 /// How much real time a test gives to what it cannot move itself, unless it says otherwise.
@@ -224,6 +224,15 @@ impl Spawner for ManualScheduler {
 
     fn engine_waker(&self, cx: &Context<'_>) -> Waker {
         inner_waker(cx)
+    }
+
+    fn poll_step(
+        &self,
+        cx: &Context<'_>,
+        waker_from: &dyn Fn(&Waker) -> Waker,
+        poll: &mut dyn FnMut(&mut Context<'_>),
+    ) {
+        poll_step(cx, waker_from, poll);
     }
 
     fn engine_wait(&self, future: BoxFuture<()>) -> BoxFuture<()> {

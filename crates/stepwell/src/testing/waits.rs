@@ -19,11 +19,19 @@ thread_local! {
 struct Polled {
     probe: Waker,
     task: Waker,
+    steps: StepWakers,
 }
+
+/// The wakers of a function's steps, as waits that nobody outside can end keep them.
+type StepWakers = Arc<Mutex<Vec<Waker>>>;
+
+/// So many of them are kept; a step gets another one with every poll.
+const STEP_WAKERS_MAX: usize = 1_000;
 
 /// Wakes the task that some user code belongs to, and knows how many could do so.
 pub(super) struct Probe {
     task: Mutex<Waker>,
+    steps: StepWakers,
 }
 
 impl Wake for Probe {
@@ -38,7 +46,7 @@ impl Wake for Probe {
 
 impl Probe {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { task: Mutex::new(Waker::noop().clone()) })
+        Arc::new(Self { task: Mutex::new(Waker::noop().clone()), steps: Arc::default() })
     }
 
     /// Polls user code.
@@ -49,7 +57,8 @@ impl Probe {
     ) -> Poll<F::Output> {
         self.task.lock().expect("no holder of the lock panics").clone_from(cx.waker());
         let probe = Waker::from(Arc::clone(self));
-        let polled = Polled { probe: probe.clone(), task: cx.waker().clone() };
+        let (task, steps) = (cx.waker().clone(), Arc::clone(&self.steps));
+        let polled = Polled { probe: probe.clone(), task, steps };
         let _restored = Restore(POLLED.replace(Some(polled)));
         future.poll(&mut Context::from_waker(&probe))
     }
@@ -57,6 +66,12 @@ impl Probe {
     /// The waker of the task that the user code belongs to.
     pub(super) fn task(&self) -> Waker {
         self.task.lock().expect("no holder of the lock panics").clone()
+    }
+
+    /// The wakers of everything in it that waits for what nobody outside can end.
+    pub(super) fn inner_wakers(&self) -> Vec<Waker> {
+        let steps = self.steps.lock().expect("no holder of the lock panics");
+        steps.iter().cloned().chain([self.task()]).collect()
     }
 
     /// Whether anybody outside can wake the user code, of which `n_own` handles are known.
@@ -72,6 +87,25 @@ impl Drop for Restore {
     fn drop(&mut self) {
         POLLED.set(self.0.take());
     }
+}
+
+/// Polls the code of a step of a function, which is user code of its own.
+pub(super) fn poll_step(
+    cx: &Context<'_>,
+    waker_from: &dyn Fn(&Waker) -> Waker,
+    poll: &mut dyn FnMut(&mut Context<'_>),
+) {
+    let (probe, task) = (waker_from(cx.waker()), waker_from(&inner_waker(cx)));
+    let steps = POLLED.with_borrow(|polled| polled.as_ref().map(|of| Arc::clone(&of.steps)));
+    let steps = steps.unwrap_or_default();
+    {
+        let mut kept = steps.lock().expect("no holder of the lock panics");
+        let n_old = (kept.len() + 1).saturating_sub(STEP_WAKERS_MAX);
+        kept.drain(..n_old);
+        kept.push(task.clone());
+    }
+    let _restored = Restore(POLLED.replace(Some(Polled { probe: probe.clone(), task, steps })));
+    poll(&mut Context::from_waker(&probe));
 }
 
 /// The waker to keep for a wait that nobody outside can end.

@@ -169,7 +169,7 @@ impl<'c> FunctionRun<'c> {
     }
 
     fn moment(&self) -> Moment {
-        let may_start = !self.context.parts.functions().stopping.is_cancelled();
+        let may_start = self.context.may_start_steps();
         Moment { now: self.context.now(), may_start, is_woken: self.waker.is_woken() }
     }
 

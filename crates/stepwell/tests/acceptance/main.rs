@@ -29,6 +29,7 @@ mod fairness;
 mod function;
 mod function_blocking;
 mod function_replay;
+mod function_rules;
 mod harness;
 mod order;
 mod outside;

@@ -3,6 +3,7 @@
 mod claims;
 mod fair;
 mod fan;
+mod functions;
 mod idle;
 mod large;
 mod latency;
@@ -32,6 +33,10 @@ pub(crate) enum Scenario {
     Wide,
     /// One run of ten steps at a time
     Latency,
+    /// Durable functions of five steps, 64 at a time, beside an insert per step
+    Function,
+    /// Durable functions of five steps, one at a time, beside an insert per step
+    FunctionLatency,
     /// Signals to 10,000 runs that wait, and to single ones
     Signals,
     /// A tenant behind the crowd of another, and a hundred tenants at once
@@ -62,6 +67,8 @@ impl Scenario {
         Self::Fan,
         Self::Wide,
         Self::Latency,
+        Self::Function,
+        Self::FunctionLatency,
         Self::Signals,
         Self::Fair,
         Self::Timers,
@@ -76,6 +83,8 @@ impl Scenario {
             Self::Fan => "fan",
             Self::Wide => "wide",
             Self::Latency => "latency",
+            Self::Function => "function",
+            Self::FunctionLatency => "function-latency",
             Self::Signals => "signals",
             Self::Fair => "fair",
             Self::Timers => "timers",
@@ -120,6 +129,8 @@ impl Scenario {
             Self::Fan => fan::fan(input).await,
             Self::Wide => fan::wide(input).await,
             Self::Latency => latency::measure(input).await,
+            Self::Function => functions::function(input).await,
+            Self::FunctionLatency => functions::latency(input).await,
             Self::Signals => signals::measure(input).await,
             Self::Fair => fair::measure(input).await,
             Self::Timers => timers::measure(input).await,

@@ -59,7 +59,7 @@ impl Place {
         let function = self.task.function();
         loop {
             self.go_on()?;
-            let may_start = !self.task.parts.functions().stopping.is_cancelled();
+            let may_start = self.task.may_start_steps();
             let asked = function.journal().ask(self.id, self.task.now(), may_start);
             match (asked, code) {
                 (Asked::Over(completion), _) => return Ok(completion),
@@ -128,7 +128,6 @@ impl Place {
             tokio::select! {
                 biased;
                 () = task.stop.token().cancelled() => {}
-                () = task.parts.functions().stopping.cancelled() => {}
                 () = task.parts.clock.sleep(span) => {}
             }
         }));

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -115,14 +115,19 @@ impl<T> FunctionStep<'_, T> {
     /// Polls the code of the step, which may panic.
     fn execute(&mut self, cx: &Context<'_>) -> Poll<std::result::Result<Payload, Failure>> {
         let (task, key) = (self.op.task.claim, Arc::clone(&self.op.key));
-        let waker = step_waker(task, Arc::clone(&key), cx.waker());
-        let polled = catch_unwind(AssertUnwindSafe(|| {
-            while_doing(Doing::Step { task, key }, || {
-                let execution = self.execution.get_or_insert_with(|| (self.code)());
-                execution.as_mut().poll(&mut Context::from_waker(&waker))
-            })
-        }));
-        polled.unwrap_or_else(|panic| Poll::Ready(Err(panicked(panic))))
+        let waker_from = |waker: &Waker| step_waker(task, Arc::clone(&key), waker);
+        let mut polled = Poll::Pending;
+        let mut poll = |cx: &mut Context<'_>| {
+            let execution = self.execution.get_or_insert_with(|| (self.code)());
+            polled = execution.as_mut().poll(cx);
+        };
+        let spawner = Arc::clone(&self.op.task.parts.spawner);
+        let doing = Doing::Step { task, key: Arc::clone(&key) };
+        let call = || while_doing(doing, || spawner.poll_step(cx, &waker_from, &mut poll));
+        match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(()) => polled,
+            Err(panic) => Poll::Ready(Err(panicked(panic))),
+        }
     }
 
     fn drop_execution(&mut self) {
