@@ -48,7 +48,6 @@ const READ_EVERYTHING: &[(&str, &str)] = &[
     ("read_admitted", "a dump is for checks"),
     ("read_places", "a dump is for checks"),
     ("read_timers", "a dump is for checks"),
-    ("withdraw_unserved", "only when a worker comes or goes; an index would cost every ready task"),
 ];
 
 /// Statements that cannot be explained.

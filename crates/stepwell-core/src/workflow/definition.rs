@@ -156,6 +156,13 @@ impl Definition {
         Self { graph, policy, ..self.clone() }
     }
 
+    /// Whether any of its tasks waits in this queue. Tasks that nobody serves follow when theirs
+    /// has changed: they wait where [`queue`](Self::queue) says.
+    #[must_use]
+    pub fn uses_queue(&self, queue: &Queue) -> bool {
+        self.policy.steps.iter().any(|policy| policy.queue == *queue)
+    }
+
     /// The queues that the first tasks of a run wait in.
     #[must_use]
     pub fn root_queues(&self) -> BTreeSet<Queue> {

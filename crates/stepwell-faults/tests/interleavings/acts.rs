@@ -201,6 +201,10 @@ pub(crate) fn deregister(worker: &WorkerId) -> Act {
     })
 }
 
+pub(crate) fn settle() -> Act {
+    act(move |store| async move { Ok(format!("{:?}", store.settle_services().await?)) })
+}
+
 pub(crate) fn set_tenant(name: &'static str, settings: TenantSettings) -> Act {
     act(move |store| async move {
         Ok(format!("{:?}", store.set_tenant(&tenant(name), settings).await?))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use stepwell::core::id::{Node, Token};
 use stepwell::core::run::TaskRow;
-use stepwell::ports::{Clock, DynStore};
+use stepwell::ports::{Clock, DynStore, TaskPlace};
 use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::{World, check_invariants};
 use stepwell::{PostgresOptions, PostgresStore};
@@ -131,6 +131,34 @@ impl Stage {
     /// now, and holds every outcome against those of the two serial orders.
     pub(crate) async fn meet(&self, one: &Act, other: &Act) -> Tried {
         self.meeting(one, other).await.explore(Explorer::default()).await
+    }
+
+    /// Lets two calls meet in every order that can matter. Tasks that have to move because of what
+    /// workers serve do so a little later, so it need not come out as if one call had gone first:
+    /// they are moved then, and all must wait where they belong. Says how often one had to wait for
+    /// the other.
+    pub(crate) async fn meet_and_settle(
+        &self,
+        one: &Act,
+        other: &Act,
+        is_right: fn(&TaskPlace) -> bool,
+    ) -> usize {
+        let meeting = Meeting::new(self, one, other).await;
+        let (mut explorer, mut n_waits) = (Explorer::default(), 0);
+        while explorer.begin() {
+            let (_, played) = meeting.play(meeting.acts, &mut explorer).await;
+            n_waits += played.n_waits;
+            while self.world.store().settle_services().await.expect("it answers") {}
+            let dump = check_invariants(&**self.world.store()).await;
+            let wrong = dump.places.iter().find(|(_, place)| !is_right(place));
+            assert!(wrong.is_none(), "{wrong:?}\n{}", played.story.join("\n"));
+        }
+        n_waits
+    }
+
+    /// Changes rows by hand.
+    pub(crate) async fn change(&self, sql: &str) {
+        self.duet.watcher().batch_execute(sql).await.expect("rows can be changed");
     }
 
     /// How far the queues were passed.

@@ -60,6 +60,8 @@ pub use timers::{FiredTimers, Timers};
 pub use traffic::Traffic;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) use traffic::TrafficCounter;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) use workers::SETTLED_SERVICES_MAX;
 pub use workers::{HeartbeatAnswer, ReapRequest, Reaped, WorkerRegistration, Workers};
 
 /// A store: everything durable that the engine needs, whichever database holds it.

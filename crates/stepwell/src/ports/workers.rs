@@ -57,6 +57,11 @@ pub struct ReapRequest {
     pub dead: Vec<LastBeat>,
 }
 
+/// Most tasks that one transaction moves because of what workers serve. Who enqueues meanwhile may
+/// have to wait for it.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) const SETTLED_SERVICES_MAX: usize = 500;
+
 /// What a round of reaping did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reaped {
@@ -71,7 +76,7 @@ pub struct Reaped {
 pub trait Workers {
     /// Registers a worker, or replaces its registration; its turns between queues begin anew.
     /// Tasks that nobody served until now come back into their queues, stamped anew in the order
-    /// of their arrival.
+    /// of their arrival: some at once, the others by [`settle_services`](Self::settle_services).
     async fn register_worker(&self, registration: WorkerRegistration) -> Result<(), StoreError>;
 
     /// Renews a worker's lease and tells which of its claims no longer hold, and which it holds
@@ -82,9 +87,16 @@ pub trait Workers {
         claims: &[ClaimRef],
     ) -> Result<HeartbeatAnswer, StoreError>;
 
-    /// Takes a worker off the list. Tasks that nobody serves any more are parked. Claims it
-    /// still holds are reaped as those of a dead worker.
+    /// Takes a worker off the list. Tasks that nobody serves any more are parked, some at once, the
+    /// others by [`settle_services`](Self::settle_services). Claims it still holds are reaped as
+    /// those of a dead worker.
     async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError>;
+
+    /// Moves some of the tasks that wait where they no longer belong, since workers came or went or
+    /// policies were replaced: those that are served come back into their queues, those that
+    /// nobody serves are parked, and where the queue of a step has changed, its parked tasks
+    /// follow. Says whether there are more. Anybody may call it, at any time.
+    async fn settle_services(&self) -> Result<bool, StoreError>;
 
     /// The workers that were not reaped yet and may have to be, those who registered first at the
     /// front. Every registration and every heartbeat is a beat of its own.

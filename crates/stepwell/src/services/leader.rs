@@ -1,5 +1,6 @@
-//! The leader's loop: fires due timers and reaps dead workers. Engines that do not lead stand by,
-//! and watch the workers all the same: whoever takes over knows who has been silent.
+//! The leader's loop: fires due timers, reaps dead workers, and moves tasks to where they are
+//! served. Engines that do not lead stand by, and watch the workers all the same: whoever takes
+//! over knows who has been silent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,6 +62,8 @@ struct Candidate<'p> {
     timers_max: usize,
     /// When to look at the workers again.
     look_at: Duration,
+    /// When to look again whether tasks have to move because workers came or went.
+    settle_at: Duration,
 }
 
 impl<'p> Candidate<'p> {
@@ -75,6 +78,7 @@ impl<'p> Candidate<'p> {
             workers_max: REAP_BATCH_MAX,
             timers_max: parts.config.timer_batch_max,
             look_at: Duration::ZERO,
+            settle_at: Duration::ZERO,
         }
     }
 
@@ -97,8 +101,13 @@ impl<'p> Candidate<'p> {
         let Some(epoch) = self.epoch else { return self.until_next(self.renew_pause()) };
         let fired = self.fire(epoch).await;
         let reaped = self.reap(epoch).await;
+        let settled = self.settle(now).await;
         let next_due = self.heard("fire timers", fired);
-        if self.heard("reap dead workers", reaped) == Some(Left::Some) {
+        let left = [
+            self.heard("reap dead workers", reaped),
+            self.heard("move tasks to where they are served", settled),
+        ];
+        if left.contains(&Some(Left::Some)) {
             return Duration::ZERO;
         }
         // A timer that another process set may give no hint.
@@ -167,6 +176,20 @@ impl<'p> Candidate<'p> {
         Ok(if self.dead.is_empty() { Left::Nobody } else { Left::Some })
     }
 
+    /// Moves some of the tasks that have to, since workers came or went, and says whether there are
+    /// more. Whoever comes or goes has moved the first of them.
+    async fn settle(&mut self, now: Duration) -> Result<Left, StoreError> {
+        if now < self.settle_at {
+            return Ok(Left::Nobody);
+        }
+        self.settle_at = now + self.renew_pause();
+        if self.parts.store.settle_services().await? {
+            self.settle_at = Duration::ZERO;
+            return Ok(Left::Some);
+        }
+        Ok(Left::Nobody)
+    }
+
     /// Fires some of the timers that are due and says when the next one is. If what is stored keeps
     /// them from being fired together, fewer are tried in the next round, until the one is alone
     /// that cannot be: it is put off.
@@ -210,7 +233,9 @@ impl<'p> Candidate<'p> {
     /// How long until the next thing that is not about timers, `pause` at most.
     fn until_next(&self, pause: Duration) -> Duration {
         let now = self.parts.clock.elapsed();
-        self.renew_at.min(self.look_at).saturating_sub(now).min(pause)
+        let next = self.renew_at.min(self.look_at);
+        let next = if self.epoch.is_some() { next.min(self.settle_at) } else { next };
+        next.saturating_sub(now).min(pause)
     }
 
     /// Leadership is renewed three times in the span that it lasts.
@@ -225,7 +250,7 @@ fn tell_reaped(Reaped { n_workers, n_tasks }: Reaped) {
     }
 }
 
-/// Whether dead workers are left to be reaped.
+/// Whether something is left to be done.
 #[derive(PartialEq, Eq)]
 enum Left {
     Nobody,

@@ -190,6 +190,10 @@ impl Workers for AwaitedStore {
         self.change("deregister_worker", self.store.deregister_worker(worker))
     }
 
+    async fn settle_services(&self) -> Answer<bool> {
+        self.read("settle_services", self.store.settle_services())
+    }
+
     async fn lives(&self) -> Answer<Vec<Life>> {
         self.read("lives", self.store.lives())
     }

@@ -8,7 +8,9 @@ use stepwell::ports::Clock;
 use stepwell::testing::TestEngine;
 use stepwell::{Code, RunStatus, StepError, TaskState, Workflow};
 
-use crate::support::{DAY, HOUR, World, beside, builder, engine_with, refused, state, states};
+use crate::support::{
+    DAY, HOUR, SECOND, World, beside, builder, engine_with, refused, state, states,
+};
 
 fn greeting() -> Workflow<String, String, World> {
     let mut w = Workflow::define::<String, World>("greeting");
@@ -44,6 +46,30 @@ fn a_client_starts_by_the_stored_definition_without_the_code() {
     assert_eq!(run.result().unwrap(), json!("Hello, Ada!"));
     assert_eq!(run.outputs().unwrap()["hello"], "Hello, Ada");
     assert_eq!(late_worker.tenant("acme").unwrap().unwrap().n_parked, 0);
+}
+
+#[test]
+fn a_long_line_that_nobody_served_goes_to_the_worker_that_comes() {
+    // R29, L2: a worker that registers moves a part of it, the leader the rest.
+    const N_RUNS: usize = 520;
+    let single = || {
+        let mut w = Workflow::define::<usize, World>("single");
+        w.step("a").run(async |_| Ok(()));
+        w.no_output()
+    };
+    let world = World::default();
+    let (worker, _) = world.engine(single());
+    worker.stop(HOUR);
+    let client = client_beside(&worker);
+    for n in 0..N_RUNS {
+        client.start_by_name("single", &n).tenant("acme").now().unwrap();
+    }
+    let acme = || client.tenant("acme").unwrap().unwrap();
+    assert_eq!(acme().n_parked, N_RUNS);
+    let _late_worker = world.beside(&client, single());
+    client.advance(60 * SECOND);
+    let view = acme();
+    assert_eq!((view.n_parked, view.n_ready, view.n_running), (0, 0, 0), "{view:?}");
 }
 
 #[test]

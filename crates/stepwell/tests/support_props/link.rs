@@ -353,6 +353,10 @@ impl Workers for Link {
         self.reach("deregister")?.deregister_worker(worker).await.map(|()| self.changed(()))
     }
 
+    async fn settle_services(&self) -> Answer<bool> {
+        self.reach("settle")?.settle_services().await.map(|is_left| self.changed(is_left))
+    }
+
     async fn lives(&self) -> Answer<Vec<Life>> {
         self.reach("lives")?.lives().await
     }

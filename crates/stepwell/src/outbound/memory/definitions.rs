@@ -42,6 +42,8 @@ fn register(tables: &mut Tables, given: &Definition) -> Result<Arc<StoredDefinit
         Registration::Refresh { index, version, definition } => {
             let stored = Arc::new(StoredDefinition { id: known[index].id, version, definition });
             tables.definitions[stored.id.0 as usize] = Arc::clone(&stored);
+            // Steps may have other queues now.
+            tables.serve_what_lives();
             stored
         }
         Registration::New { version, definition } => {

@@ -4,6 +4,7 @@
 //! past what it cannot take, however much is held back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use stepwell_core::decide::may_start;
 use stepwell_core::id::{Node, Queue, RunKey, ServiceId, Tenant};
@@ -13,7 +14,7 @@ use stepwell_core::queue::{
 use stepwell_core::time::Timestamp;
 
 use super::positions::{Frontiers, Positions};
-use crate::ports::TenantSettings;
+use crate::ports::{StoredDefinition, TenantSettings};
 
 /// A task that waits to be claimed.
 #[derive(Clone, Debug)]
@@ -328,11 +329,24 @@ impl Queues {
     }
 
     /// Says what live workers serve from now on: parked tasks that are served come back, stamped
-    /// anew, and ready ones that nobody serves are parked.
-    pub(super) fn serve(&mut self, served: BTreeSet<ServiceKey>) {
+    /// anew, and ready ones that nobody serves are parked. Those that nobody serves follow a change
+    /// of their step's queue.
+    pub(super) fn serve(
+        &mut self,
+        served: BTreeSet<ServiceKey>,
+        definitions: &[Arc<StoredDefinition>],
+    ) {
         self.served = served;
-        let back: Vec<_> =
-            self.parked.keys().filter(|key| self.served.contains(*key)).cloned().collect();
+        let definition = |service: ServiceId| definitions.get(service.0 as usize);
+        let is_used = |(queue, service): &ServiceKey| {
+            definition(*service).is_none_or(|stored| stored.definition.uses_queue(queue))
+        };
+        let follow = |task: Queued| {
+            let queue = definition(task.service).map(|stored| stored.definition.queue(task.node));
+            Queued { queue: queue.unwrap_or_else(|| task.queue.clone()), ..task }
+        };
+        let is_misplaced = |key: &&ServiceKey| self.served.contains(*key) || !is_used(key);
+        let back: Vec<_> = self.parked.keys().filter(is_misplaced).cloned().collect();
         // In the order of arrival, whichever queue and workflow they waited for.
         let back: BTreeMap<u64, Queued> =
             back.iter().filter_map(|key| self.parked.remove(key)).flatten().collect();
@@ -340,7 +354,8 @@ impl Queues {
             if let Some(tenant) = self.tenants.get_mut(&task.tenant) {
                 tenant.n_parked -= 1;
             }
-            self.place(number, task);
+            let is_served = self.served.contains(&(task.queue.clone(), task.service));
+            self.place(number, if is_served { task } else { follow(task) });
         }
         let is_served = |key: &ReadyKey| self.served.contains(&(key.queue.clone(), key.service));
         let unserved: Vec<_> = self
@@ -349,15 +364,15 @@ impl Queues {
             .filter(|(key, _)| !is_served(key))
             .flat_map(|(_, rows)| rows.values().map(|task| (task.run, task.node)))
             .collect();
-        let mut tenants = BTreeSet::new();
-        for (run, node) in unserved {
-            if let Some((number, task)) = self.withdraw(run, node) {
-                tenants.insert(task.tenant.clone());
-                self.place(number, task);
-            }
-        }
+        let withdrawn: Vec<(u64, Queued)> =
+            unserved.into_iter().filter_map(|(run, node)| self.withdraw(run, node)).collect();
+        let tenants: BTreeSet<Tenant> =
+            withdrawn.iter().map(|(_, task)| task.tenant.clone()).collect();
         for tenant in &tenants {
             self.fill(tenant);
+        }
+        for (number, task) in withdrawn {
+            self.place(number, follow(task));
         }
     }
 }

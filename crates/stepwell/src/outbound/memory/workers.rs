@@ -60,6 +60,11 @@ impl Workers for MemoryStore {
         })
     }
 
+    async fn settle_services(&self) -> Result<bool, StoreError> {
+        // All of it is done with what makes it necessary.
+        Ok(false)
+    }
+
     async fn lives(&self) -> Result<Vec<Life>, StoreError> {
         let tables = self.lock();
         let mut workers: Vec<(&WorkerId, &WorkerEntry)> = tables.workers.iter().collect();
@@ -138,9 +143,9 @@ impl WorkerEntry {
 
 impl Tables {
     /// Tells the queues what live workers serve.
-    fn serve_what_lives(&mut self) {
+    pub(super) fn serve_what_lives(&mut self) {
         let served = self.served();
-        self.queues.serve(served);
+        self.queues.serve(served, &self.definitions);
         self.earn(Hint::Ready);
     }
 

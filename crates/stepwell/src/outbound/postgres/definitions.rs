@@ -25,6 +25,10 @@ impl Definitions for PostgresStore {
             self.shared.wakes.tell(WakeKinds::POLICIES);
         }
         self.shared.plans.remember(&registered.stored);
+        if registered.is_replaced {
+            // Steps may have other queues now.
+            self.settle_some().await;
+        }
         Ok(registered.stored)
     }
 

@@ -6,9 +6,9 @@ use stepwell_core::lease::Life;
 
 use super::lead::reap::{DELETE_PROGRESS, DELETE_SERVE, READ_CLAIMS, end_workers, reap};
 use super::lookup::plans::DEFINITION_REVISIONS;
-use super::queue::service::lock_serving_exclusive;
+use super::queue::service::{lock_serving_exclusive, lock_serving_shared};
 use super::rows::{definition, int32, read_all, worker};
-use super::session::{Done, Params, PgResult, Session};
+use super::session::{Done, Learned, Params, PgResult, Session};
 use super::sql::{self, Sql};
 use super::{PostgresStore, Role};
 use crate::ports::{
@@ -26,7 +26,9 @@ const READ_LIVES: Sql = sql::WORKER.named("read_lives");
 #[async_trait]
 impl Workers for PostgresStore {
     async fn register_worker(&self, registration: WorkerRegistration) -> Result<(), StoreError> {
-        self.with_retries(|| self.register_once(&registration)).await
+        self.with_retries(|| self.register_once(&registration)).await?;
+        self.settle_some().await;
+        Ok(())
     }
 
     async fn heartbeat(
@@ -44,7 +46,13 @@ impl Workers for PostgresStore {
     }
 
     async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError> {
-        self.with_retries(|| self.deregister_once(worker)).await
+        self.with_retries(|| self.deregister_once(worker)).await?;
+        self.settle_some().await;
+        Ok(())
+    }
+
+    async fn settle_services(&self) -> Result<bool, StoreError> {
+        self.with_retries(|| self.settle_services_once()).await
     }
 
     async fn lives(&self) -> Result<Vec<Life>, StoreError> {
@@ -53,7 +61,11 @@ impl Workers for PostgresStore {
     }
 
     async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError> {
-        self.with_retries(|| self.reap_once(epoch, &request)).await
+        let reaped = self.with_retries(|| self.reap_once(epoch, &request)).await?;
+        if reaped.n_workers > 0 {
+            self.settle_some().await;
+        }
+        Ok(reaped)
     }
 }
 
@@ -70,18 +82,34 @@ impl PostgresStore {
         session.run(DELETE_SERVE, &[&vec![no]]).await?;
         let services: Vec<i32> = registration.services.iter().map(|id| int32(id.0)).collect();
         session.run(INSERT_SERVE, &[&no, &queues, &services]).await?;
+        self.commit_session(session).await?;
+        Ok(Done::telling((), Hint::Ready, Learned::default()))
+    }
+
+    /// Moves some of the tasks that have to, now that workers came or went. What is done is done:
+    /// if this fails, the leader comes to it.
+    pub(super) async fn settle_some(&self) {
+        if let Err(error) = self.settle_services().await {
+            tracing::warn!(%error, "move tasks to where they are served: left to the leader");
+        }
+    }
+
+    async fn settle_services_once(&self) -> PgResult<Done<bool>> {
+        let session = self.begin(Role::Work).await?;
+        lock_serving_shared(&session).await?;
         let queues = self.shared.queues(&session);
-        queues.park_and_unpark().await?;
+        let settled = queues.settle_services(&self.shared.ids(&session)).await?;
         let learned = queues.learned();
         self.commit_session(session).await?;
-        Ok(Done::telling((), Hint::Ready, learned))
+        let mut hints = HintSet::default();
+        hints.add_if(Hint::Ready, settled.made_ready);
+        Ok(Done { answer: settled.is_left, hints, learned })
     }
 
     async fn deregister_once(&self, worker: &WorkerId) -> PgResult<Done<()>> {
         let session = self.begin(Role::Work).await?;
         lock_serving_exclusive(&session).await?;
         session.all(LOCK_WORKER, &[&worker.as_str()]).await?;
-        let queues = self.shared.queues(&session);
         let mut hints = HintSet::default();
         if let Some(row) = session.one(MARK_WORKER_LEAVING, &[&worker.as_str()]).await? {
             let no = worker::read_no(&row)?;
@@ -90,12 +118,10 @@ impl PostgresStore {
             if session.all(READ_CLAIMS, &[&vec![no]]).await?.is_empty() {
                 end_workers(&session, &[no]).await?;
             }
-            queues.park_and_unpark().await?;
             hints.add(Hint::Ready);
         }
-        let learned = queues.learned();
         self.commit_session(session).await?;
-        Ok(Done { answer: (), hints, learned })
+        Ok(Done { answer: (), hints, learned: Learned::default() })
     }
 
     async fn reap_once(&self, epoch: Epoch, request: &ReapRequest) -> PgResult<Done<Reaped>> {

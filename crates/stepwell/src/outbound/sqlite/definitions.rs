@@ -12,7 +12,12 @@ use crate::ports::{Definitions, StoreError, StoredDefinition};
 impl Definitions for SqliteStore {
     async fn register(&self, definition: &Definition) -> Result<Arc<StoredDefinition>, StoreError> {
         let definition = definition.clone();
-        self.write(move |transaction| register(transaction, &definition)).await
+        let registered = self.write(move |transaction| register(transaction, &definition)).await?;
+        if registered.is_replaced {
+            // Steps may have other queues now.
+            self.settle_some().await;
+        }
+        Ok(registered.stored)
     }
 
     async fn definition(
@@ -32,15 +37,23 @@ impl Definitions for SqliteStore {
     }
 }
 
+/// A definition that is stored.
+struct Registered {
+    stored: Arc<StoredDefinition>,
+    /// Whether other policies, or another version, were replaced.
+    is_replaced: bool,
+}
+
 fn register(
     transaction: &mut Transaction<'_, '_>,
     given: &Definition,
-) -> Result<Arc<StoredDefinition>, StoreError> {
+) -> Result<Registered, StoreError> {
     let file = transaction.file;
     let mut known = rows::definition::of_workflow(file, &given.workflow)?;
     let versions: Vec<KnownVersion<'_>> = known.iter().map(StoredDefinition::known).collect();
     let registration = workflow::register(&versions, given)
         .map_err(|conflict| StoreError::version_conflict(given, conflict))?;
+    let is_replaced = matches!(registration, Registration::Refresh { .. });
     let stored = match registration {
         Registration::Same { index } => known.swap_remove(index),
         Registration::Refresh { index, version, definition } => {
@@ -55,5 +68,5 @@ fn register(
             StoredDefinition { id, version, definition }
         }
     };
-    Ok(Arc::new(stored))
+    Ok(Registered { stored: Arc::new(stored), is_replaced })
 }

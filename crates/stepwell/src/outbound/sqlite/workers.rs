@@ -17,7 +17,9 @@ use crate::ports::{
 #[async_trait]
 impl Workers for SqliteStore {
     async fn register_worker(&self, registration: WorkerRegistration) -> Result<(), StoreError> {
-        self.write(move |transaction| register(transaction, &registration)).await
+        self.write(move |transaction| register(transaction, &registration)).await?;
+        self.settle_some().await;
+        Ok(())
     }
 
     async fn heartbeat(
@@ -31,7 +33,13 @@ impl Workers for SqliteStore {
 
     async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError> {
         let worker = worker.clone();
-        self.write(move |transaction| deregister(transaction, &worker)).await
+        self.write(move |transaction| deregister(transaction, &worker)).await?;
+        self.settle_some().await;
+        Ok(())
+    }
+
+    async fn settle_services(&self) -> Result<bool, StoreError> {
+        self.write(service::settle).await
     }
 
     async fn lives(&self) -> Result<Vec<Life>, StoreError> {
@@ -43,11 +51,25 @@ impl Workers for SqliteStore {
     }
 
     async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError> {
-        self.write(move |transaction| {
+        let reap = move |transaction: &mut Transaction<'_, '_>| {
             term::check_epoch(transaction, epoch)?;
             reap::reap(transaction, &request)
-        })
-        .await
+        };
+        let reaped = self.write(reap).await?;
+        if reaped.n_workers > 0 {
+            self.settle_some().await;
+        }
+        Ok(reaped)
+    }
+}
+
+impl SqliteStore {
+    /// Moves some of the tasks that have to, now that workers came or went. What is done is done:
+    /// if this fails, the leader comes to it.
+    pub(super) async fn settle_some(&self) {
+        if let Err(error) = self.settle_services().await {
+            tracing::warn!(%error, "move tasks to where they are served: left to the leader");
+        }
     }
 }
 
@@ -67,7 +89,6 @@ fn register(
     let (worker, lease) = (&registration.worker, registration.lease);
     let no = rows::worker::register(transaction.file, worker, lease, transaction.now, lock)?;
     service::set_services(transaction, no, registration)?;
-    service::park_and_unpark(transaction)?;
     transaction.earned.add(Hint::Ready);
     Ok(())
 }
@@ -79,7 +100,6 @@ fn deregister(transaction: &mut Transaction<'_, '_>, worker: &WorkerId) -> Resul
     if claim::claims_of(transaction, no)?.is_empty() {
         rows::worker::end(transaction.file, no)?;
     }
-    service::park_and_unpark(transaction)?;
     transaction.earned.add(Hint::Ready);
     Ok(())
 }

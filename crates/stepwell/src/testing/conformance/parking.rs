@@ -46,6 +46,72 @@ pub(super) async fn a_parked_task_comes_back_when_a_worker_registers(world: &Wor
     assert_eq!(world.claim_one().await.attempt, 1);
 }
 
+/// More than any store moves in one transaction.
+const MANY: usize = 1_200;
+
+/// Starts many runs without looking at each.
+async fn start_crowd(world: &World, flow: &Flow) {
+    let requests = (0..MANY).map(|_| world.request(TENANT, "", flow, b"input")).collect();
+    world.store().start(requests).await.expect("start a crowd");
+}
+
+/// Moves what has to move, as a leader does.
+async fn settle(world: &World) {
+    for _ in 0..MANY {
+        if !world.store().settle_services().await.expect("settle services") {
+            return;
+        }
+    }
+    panic!("there is always something left");
+}
+
+pub(super) async fn many_parked_tasks_come_back_piece_by_piece(world: &World) {
+    // L2
+    let flow = world.define_unserved("a").await;
+    start_crowd(world, &flow).await;
+    assert_eq!(world.tenant_view(TENANT).await.n_parked, MANY);
+    world.serve(&flow).await;
+    settle(world).await;
+    let view = world.tenant_view(TENANT).await;
+    assert_eq!((view.n_parked, view.n_ready), (0, MANY));
+}
+
+pub(super) async fn many_ready_tasks_are_parked_piece_by_piece(world: &World) {
+    // L2
+    let flow = world.define("a").await;
+    start_crowd(world, &flow).await;
+    world.dismiss(&worker(WORKER)).await;
+    settle(world).await;
+    let view = world.tenant_view(TENANT).await;
+    assert_eq!((view.n_parked, view.n_ready), (MANY, 0));
+}
+
+pub(super) async fn a_parked_task_follows_when_its_step_gets_another_queue(world: &World) {
+    // G13: nobody will ever serve the old queue again.
+    let old = world.define_unserved(Sketch::from("a @ old").named("deployed")).await;
+    let run = world.start(&old).await;
+    assert_eq!(world.place(&run, "a").await, Some(TaskPlace::Parked));
+    let new = world.define(Sketch::from("a @ new").named("deployed")).await;
+    assert_eq!(new.0.id, old.0.id, "policies are no structure");
+    settle(world).await;
+    assert_eq!(world.claim_one().await.claim.run, run.key);
+}
+
+pub(super) async fn a_ready_task_follows_when_the_last_worker_of_its_old_queue_leaves(
+    world: &World,
+) {
+    // G13
+    let old = world.define_unserved(Sketch::from("a @ old").named("deployed")).await;
+    let before = world.hire_for("before", &["old"], &[&old]).await;
+    let run = world.start(&old).await;
+    let new = world.define_unserved(Sketch::from("a @ new").named("deployed")).await;
+    let after = world.hire_for("after", &["new"], &[&new]).await;
+    assert!(world.claim(&after, 1).await.is_empty(), "its own worker is still there");
+    world.dismiss(&before).await;
+    settle(world).await;
+    assert_eq!(world.claim(&after, 1).await[0].claim.run, run.key);
+}
+
 pub(super) async fn a_ready_task_is_parked_when_its_last_worker_leaves(world: &World) {
     let (_, run, only) = served_by(world, "only").await;
     assert!(is_ready(world, &run, "a").await);

@@ -41,7 +41,6 @@ pub(crate) async fn reap(
     session.run(DELETE_PROGRESS, &[&dead]).await?;
     let (n_tasks, mut hints) = lose(runs, &dead, request.crash_limit).await?;
     reaped.n_tasks = n_tasks;
-    runs.queues.park_and_unpark().await?;
     hints.add(Hint::Ready);
     Ok((reaped, hints))
 }

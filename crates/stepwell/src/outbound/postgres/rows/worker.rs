@@ -132,6 +132,24 @@ impl<'q> ServiceArrays<'q> {
     }
 }
 
+selected! { PlaceCol { Queue, Service, IsServed, } }
+
+/// A queue and a service of which tasks wait in it, and whether somebody serves them.
+pub(crate) struct ServicePlace {
+    pub(crate) queue: Queue,
+    pub(crate) service: ServiceId,
+    pub(crate) is_served: bool,
+}
+
+pub(crate) fn read_place(row: &Row) -> Read<ServicePlace> {
+    let cells = Cells::of(row);
+    Ok(ServicePlace {
+        queue: cells.name(PlaceCol::Queue)?,
+        service: ServiceId(cells.count(PlaceCol::Service)?),
+        is_served: cells.get(PlaceCol::IsServed)?,
+    })
+}
+
 /// A queue and the number of a service that somebody serves in it.
 pub(crate) fn read_served(row: &Row) -> Read<(String, u32)> {
     let cells = Cells::of(row);

@@ -175,13 +175,47 @@ delete from stepwell.ready where ctid = any(array(
         offset 0) as found))
 returning {queued_names}
 
--- name: withdraw_unserved
--- Ready tasks that no live worker serves. Rows a claim holds are left alone.
-delete from stepwell.ready where (run, node) in (
-    select r.run, r.node from stepwell.ready r
-    where not exists (
-        select 1 from stepwell.serve s where s.queue = r.queue and s.service = r.service)
-    for update skip locked)
+-- name: ready_places
+-- The queues and services of which a task is ready, each found behind the one before, and whether
+-- somebody serves them. Index: primary key of ready.
+with recursive place (queue, service) as (
+    (select ready.queue, ready.service from stepwell.ready
+     order by ready.queue, ready.service limit 1)
+    union all
+    select next.queue, next.service
+    from place cross join lateral (
+        select ready.queue, ready.service from stepwell.ready
+        where (ready.queue, ready.service) > (place.queue, place.service)
+        order by ready.queue, ready.service limit 1) as next
+)
+select place.queue, place.service, exists (
+    select 1 from stepwell.serve
+    where serve.queue = place.queue and serve.service = place.service)
+from place
+
+-- name: tenants_ready_at
+-- Of the first tasks of queues and services. Index: primary key of ready.
+select distinct found.tenant_no
+from unnest($1::text[], $2::int[]) as place (queue, service)
+cross join lateral (
+    select ready.tenant_no from stepwell.ready
+    where ready.queue = place.queue and ready.service = place.service
+    order by ready.order_key, ready.number limit $3) as found
+
+-- name: withdraw_ready_at
+-- The first ready tasks of queues and services, of tenants that are locked. The tasks are locked
+-- along: whoever ends them meanwhile has not looked for them yet. Rows that others hold are left
+-- alone; none is ever updated, so they are where they were found. Index: primary key of ready.
+delete from stepwell.ready where ctid = any(array(
+    select found.at
+    from unnest($1::text[], $2::int[]) as place (queue, service)
+    cross join lateral (
+        select r.ctid as at, r.number
+        from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
+        where r.queue = place.queue and r.service = place.service and r.tenant_no = any($4)
+        order by r.order_key, r.number limit $3
+        for update of r, t skip locked) as found
+    order by found.number limit $3))
 returning {queued_names}
 
 -- name: first_left_in_queue
@@ -201,17 +235,46 @@ from unnest($1::int[], $2::text[]) as asked (tenant_no, queue)
 select run, node from stepwell.ready where tenant_no = $1
 order by number desc limit $2 for update skip locked
 
+-- name: parked_places
+-- The queues and services of which a task is parked, each found behind the one before, and whether
+-- somebody serves them. Index: primary key of parked.
+with recursive place (queue, service) as (
+    (select parked.queue, parked.service from stepwell.parked
+     order by parked.queue, parked.service limit 1)
+    union all
+    select next.queue, next.service
+    from place cross join lateral (
+        select parked.queue, parked.service from stepwell.parked
+        where (parked.queue, parked.service) > (place.queue, place.service)
+        order by parked.queue, parked.service limit 1) as next
+)
+select place.queue, place.service, exists (
+    select 1 from stepwell.serve
+    where serve.queue = place.queue and serve.service = place.service)
+from place
+
+-- name: tenants_parked_at
+-- Of the oldest tasks of queues and services. Index: primary key of parked.
+select distinct found.tenant_no
+from unnest($1::text[], $2::int[]) as place (queue, service)
+cross join lateral (
+    select parked.tenant_no from stepwell.parked
+    where parked.queue = place.queue and parked.service = place.service
+    order by parked.number limit $3) as found
+
 -- name: unpark
--- Parked tasks that somebody serves by now. Rows another session holds are left for the next time;
--- none is ever updated, so they are where they were found. Index: primary key of parked, for each
--- queue and service that is served.
+-- The oldest parked tasks of queues and services, of tenants that are locked. As withdraw_ready_at.
+-- Index: primary key of parked.
 delete from stepwell.parked where ctid = any(array(
-    select p.at
-    from (select distinct queue, service from stepwell.serve) s
+    select found.at
+    from unnest($1::text[], $2::int[]) as place (queue, service)
     cross join lateral (
-        select parked.ctid as at from stepwell.parked
-        where parked.queue = s.queue and parked.service = s.service
-        for update skip locked) p))
+        select p.ctid as at, p.number
+        from stepwell.parked p join stepwell.task t on t.run = p.run and t.node = p.node
+        where p.queue = place.queue and p.service = place.service and p.tenant_no = any($4)
+        order by p.number limit $3
+        for update of p, t skip locked) as found
+    order by found.number limit $3))
 returning {queued_names}
 
 -- name: delete_parked

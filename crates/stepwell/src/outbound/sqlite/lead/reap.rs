@@ -32,7 +32,6 @@ pub(crate) fn reap(
         reaped.n_tasks += lose_claims(transaction, worker_no, request.crash_limit)?;
     }
     if reaped.n_workers > 0 {
-        service::park_and_unpark(transaction)?;
         transaction.earned.add(Hint::Ready);
     }
     Ok(reaped)

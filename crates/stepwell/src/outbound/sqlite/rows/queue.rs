@@ -22,14 +22,17 @@ const FIRST_SUSPECTS: &str = named(SQL, "first_suspects");
 const INSERT_PARKED: &str = named(SQL, "insert_parked");
 const INSERT_THROTTLED: &str = named(SQL, "insert_throttled");
 const NEXT_THROTTLED: &str = named(SQL, "next_throttled");
+const PARKED_AT: &str = named(SQL, "parked_at");
+const QUEUES_WITH_PARKED: &str = named(SQL, "queues_with_parked");
+const QUEUES_WITH_READY: &str = named(SQL, "queues_with_ready");
 const READ_FRONTIER: &str = named(SQL, "read_frontier");
 const READ_POSITION: &str = named(SQL, "read_position");
+const READY_AT: &str = named(SQL, "ready_at");
 const READY_BELOW: &str = named(SQL, "ready_below");
 const SERVICES_IN_QUEUE: &str = named(SQL, "services_in_queue");
+const SERVICES_PARKED_IN_QUEUE: &str = named(SQL, "services_parked_in_queue");
 const SET_FRONTIER: &str = named(SQL, "set_frontier");
 const SET_POSITION: &str = named(SQL, "set_position");
-const UNPARK: &str = named(SQL, "unpark");
-const UNSERVED_READY: &str = named(SQL, "unserved_ready");
 const YOUNGEST_READY: &str = named(SQL, "youngest_ready");
 
 /// Throttled and parked tasks have the same columns.
@@ -126,9 +129,51 @@ pub(crate) fn insert_throttled(file: File<'_, '_>, task: &WaitingTask) -> Rows<(
     insert_waiting(file, INSERT_THROTTLED, task)
 }
 
-/// Takes away the parked tasks that a worker serves by now.
-pub(crate) fn unpark(file: File<'_, '_>) -> Rows<Vec<WaitingTask>> {
-    file.all(UNPARK, [], read_waiting)
+/// A queue, and a service of which tasks wait in it.
+pub(crate) type ServicePlace = (Queue, ServiceId);
+
+fn places(
+    file: File<'_, '_>,
+    queues: &'static str,
+    services: &'static str,
+) -> Rows<Vec<ServicePlace>> {
+    let mut places = Vec::new();
+    for queue in file.all(queues, [], |row| Cells::of(row).name::<Queue>(ONLY))? {
+        let service = |row: &Row<'_>| Cells::of(row).count(ONLY).map(ServiceId);
+        let found = file.all(services, [queue.as_str()], service)?;
+        places.extend(found.into_iter().map(|service| (queue.clone(), service)));
+    }
+    Ok(places)
+}
+
+/// Where tasks are parked.
+pub(crate) fn parked_places(file: File<'_, '_>) -> Rows<Vec<ServicePlace>> {
+    places(file, QUEUES_WITH_PARKED, SERVICES_PARKED_IN_QUEUE)
+}
+
+/// Where tasks are ready.
+pub(crate) fn ready_places(file: File<'_, '_>) -> Rows<Vec<ServicePlace>> {
+    places(file, QUEUES_WITH_READY, SERVICES_IN_QUEUE)
+}
+
+/// The oldest tasks that are parked at a place.
+pub(crate) fn parked_at(
+    file: File<'_, '_>,
+    (queue, service): &ServicePlace,
+    tasks_max: usize,
+) -> Rows<Vec<WaitingTask>> {
+    let n = i64::try_from(tasks_max).unwrap_or(i64::MAX);
+    file.all(PARKED_AT, params![queue.as_str(), service.0, n], read_waiting)
+}
+
+/// The first tasks that are ready at a place.
+pub(crate) fn ready_at(
+    file: File<'_, '_>,
+    (queue, service): &ServicePlace,
+    tasks_max: usize,
+) -> Rows<Vec<(RunKey, Node)>> {
+    let n = i64::try_from(tasks_max).unwrap_or(i64::MAX);
+    file.all(READY_AT, params![queue.as_str(), service.0, n], read_task_name)
 }
 
 /// Takes away the throttled task of a tenant that has waited longest.
@@ -243,11 +288,6 @@ selected! { TaskName { RunKey, Node, } }
 fn read_task_name(row: &Row<'_>) -> Rows<(RunKey, Node)> {
     let row = Cells::of(row);
     Ok((row.run_key(TaskName::RunKey)?, row.node(TaskName::Node)?))
-}
-
-/// The ready tasks that no worker serves, in the order of their arrival.
-pub(crate) fn unserved_ready(file: File<'_, '_>) -> Rows<Vec<(RunKey, Node)>> {
-    file.all(UNSERVED_READY, [], read_task_name)
 }
 
 /// The ready tasks of a tenant that arrived last, those first.

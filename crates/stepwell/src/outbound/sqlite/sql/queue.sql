@@ -45,12 +45,22 @@ select order_key, position from task
 where queue = ?1 and service = ?2 and order_key <= ?3 and order_key >= ?4
 order by order_key desc, number desc
 
--- name: unserved_ready
--- It reads all ready tasks, but only when a worker comes or goes.
-select run.key, node from task join run on run.no = task.run
-where queue is not null and not exists (
-    select 1 from serve where serve.queue = task.queue and serve.service = task.service)
-order by number
+-- name: queues_with_ready
+-- Each found behind the one before.
+with recursive found (queue) as (
+    select min(queue) from task where queue is not null
+    union all
+    select (select min(task.queue) from task where task.queue > found.queue)
+    from found where found.queue is not null
+)
+select queue from found where queue is not null
+
+-- name: ready_at
+-- The first tasks of a service in a queue, by the index task_ready.
+select run.key, node from task cross join run on run.no = task.run
+where queue = ?1 and service = ?2
+order by order_key, task.number
+limit ?3
 
 -- name: youngest_ready
 -- It reads all ready tasks, but only when a limit is lowered.
@@ -76,10 +86,32 @@ select count(*) from throttled where tenant_no = ?1
 -- name: insert_parked
 insert into parked ({parked_names}) values ({parked_values})
 
--- name: unpark
-delete from parked
-where (queue, service) in (select queue, service from serve)
-returning {parked_names}, (select key from run where run.no = parked.run)
+-- name: queues_with_parked
+-- Each found behind the one before.
+with recursive found (queue) as (
+    select min(queue) from parked
+    union all
+    select (select min(parked.queue) from parked where parked.queue > found.queue)
+    from found where found.queue is not null
+)
+select queue from found where queue is not null
+
+-- name: services_parked_in_queue
+-- Each found behind the one before.
+with recursive found (service) as (
+    select min(service) from parked where queue = ?1
+    union all
+    select (select min(service) from parked where queue = ?1 and parked.service > found.service)
+    from found where found.service is not null
+)
+select service from found where service is not null
+
+-- name: parked_at
+-- The oldest tasks of a service in a queue, by the primary key.
+select {parked}, run.key from parked cross join run on run.no = parked.run
+where parked.queue = ?1 and parked.service = ?2
+order by parked.number
+limit ?3
 
 -- name: delete_parked
 delete from parked where run = ?1 and node = ?2

@@ -112,6 +112,10 @@ macro_rules! conformance_cases_of_fleets {
             parking {
                 a_task_that_nobody_serves_is_parked,
                 a_parked_task_comes_back_when_a_worker_registers,
+                many_parked_tasks_come_back_piece_by_piece,
+                many_ready_tasks_are_parked_piece_by_piece,
+                a_parked_task_follows_when_its_step_gets_another_queue,
+                a_ready_task_follows_when_the_last_worker_of_its_old_queue_leaves,
                 a_ready_task_is_parked_when_its_last_worker_leaves,
                 a_ready_task_is_parked_when_its_last_worker_dies,
                 a_ready_task_stays_while_another_worker_serves_it,
