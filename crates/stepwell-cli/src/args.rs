@@ -12,6 +12,10 @@ use crate::bench::Scenario;
 
 const EXAMPLES: &str = "\
 Examples:
+  stepwell onboarding employee-1 --store demo.db --crash-after laptop
+                                a durable function that is killed half-way
+  stepwell onboarding employee-1 --store demo.db
+                                and goes on where it was
   stepwell demo                 watch a few orders go through a workflow
   stepwell demo --orders 50     the same with a crowd
   stepwell runs --store shop.db list the runs in a store
@@ -20,6 +24,17 @@ Examples:
   stepwell explain SW0007       what an error means and how to mend it
   stepwell migrate --print      the SQL that makes the tables in PostgreSQL
   stepwell bench                measure how fast the stores are here";
+
+const ONBOARDING_EXAMPLES: &str = "\
+Examples:
+  stepwell onboarding employee-1 --store demo.db
+  stepwell onboarding employee-2 --store demo.db --crash-after laptop
+  stepwell onboarding employee-2 --store demo.db      goes on after the laptop
+  stepwell show acme/employee-2 --store demo.db       what happened to it
+
+A record is created, a laptop and access are arranged side by side, and a mail is sent.
+What is done is recorded in the store, which is made if it is not there: kill the process
+at any moment, by Ctrl-C or kill -9, and the next call with the same id does what is left.";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
@@ -63,6 +78,8 @@ pub(crate) struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Onboard an employee by a durable function, which can be killed and goes on
+    Onboarding(OnboardingArgs),
     /// Run a small shop's order workflow and show what happens
     Demo(DemoArgs),
     /// What every program can have by `stepwell::cli`
@@ -80,6 +97,50 @@ pub(crate) enum Command {
     /// A worker process of `bench`
     #[command(hide = true)]
     BenchWorker(BenchWorkerArgs),
+}
+
+/// Options of `stepwell onboarding`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = ONBOARDING_EXAMPLES)]
+pub(crate) struct OnboardingArgs {
+    /// Who begins to work here: the id of the run
+    pub(crate) id: String,
+
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Kill the process as soon as this step is recorded; not if it was recorded before
+    #[arg(long, value_name = "STEP")]
+    pub(crate) crash_after: Option<OnboardingStep>,
+
+    /// How long each step takes, such as `2s` or `500ms`
+    #[arg(long, value_name = "SPAN", default_value = "400ms", value_parser = parse_span)]
+    pub(crate) pace: Duration,
+}
+
+/// A step of the onboarding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum OnboardingStep {
+    CreateRecord,
+    Laptop,
+    Access,
+    WelcomeMail,
+}
+
+impl OnboardingStep {
+    /// All of them, in their order.
+    pub(crate) const ALL: [Self; 4] =
+        [Self::CreateRecord, Self::Laptop, Self::Access, Self::WelcomeMail];
+
+    /// What it is called on the command line, and recorded under.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::CreateRecord => "create-record",
+            Self::Laptop => "laptop",
+            Self::Access => "access",
+            Self::WelcomeMail => "welcome-mail",
+        }
+    }
 }
 
 /// Options of `stepwell demo`.
@@ -226,6 +287,13 @@ mod tests {
             ["", "2", "s", "2x", "2s3", "2 s x", "-2s", "2s ago", "1mo", "99999999999999999999h"]
         {
             assert!(parse_span(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn steps_of_the_onboarding_are_typed_as_they_are_recorded() {
+        for step in OnboardingStep::ALL {
+            assert_eq!(OnboardingStep::from_str(step.name(), false), Ok(step));
         }
     }
 

@@ -6,6 +6,7 @@
 mod demo;
 mod explain;
 mod migrate;
+mod onboarding;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -26,6 +27,7 @@ pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let output = Output::new(args.output);
     let done = match args.command {
+        Command::Onboarding(onboarding) => onboarding::run(&onboarding, output),
         Command::Demo(demo) => demo::run(&demo, output),
         Command::OfStore(command) => command.run_blocking(output),
         Command::Explain(explain) => explain::run(&explain, output),

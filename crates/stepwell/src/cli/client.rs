@@ -1,8 +1,20 @@
-//! An engine that executes nothing, for commands that change runs.
+//! Engines of commands: one that executes nothing, for commands that change runs, and one that the
+//! command goes on to build.
 
 use crate::api::{Engine, EngineBuilder, Run};
 use crate::cli::{Failure, StoreArgs};
 use crate::ports::{DynStore, RunView};
+
+impl StoreArgs {
+    /// Opens the store to work on it, and begins to build an engine. What is not there is made, and
+    /// tables are brought up to date, as by programs that open their store themselves.
+    ///
+    /// # Errors
+    /// When the user names none, or it cannot be opened.
+    pub async fn engine_builder(&self) -> Result<EngineBuilder<()>, Failure> {
+        Ok(EngineBuilder::new(self.open_to_work().await?))
+    }
+}
 
 /// An engine without slots on the user's store.
 pub(super) struct Client {

@@ -15,7 +15,13 @@ use crate::ports::DynStore;
 #[derive(Clone, Debug, clap::Args)]
 pub struct StoreArgs {
     /// The store: a PostgreSQL URL, or the path of a SQLite file
-    #[arg(long, value_name = "URL|PATH", env = "STEPWELL_STORE", hide_env_values = true)]
+    #[arg(
+        long,
+        visible_alias = "db",
+        value_name = "URL|PATH",
+        env = "STEPWELL_STORE",
+        hide_env_values = true
+    )]
     store: Option<String>,
 
     /// The PostgreSQL schema that holds the tables
@@ -69,6 +75,18 @@ impl StoreArgs {
         }
     }
 
+    /// Opens the store to execute runs in it. What is not there is made, and tables are brought up
+    /// to date, as by programs that open their store themselves.
+    ///
+    /// # Errors
+    /// When the user names none, or it cannot be opened.
+    pub(super) async fn open_to_work(&self) -> Result<DynStore, Failure> {
+        match self.address()? {
+            StoreAddress::Postgres(url) => open_postgres(url, &self.schema).await,
+            StoreAddress::Sqlite(path) => open_sqlite(path),
+        }
+    }
+
     /// The PostgreSQL schema that holds the tables.
     #[must_use]
     pub fn schema(&self) -> &str {
@@ -106,8 +124,19 @@ async fn write_postgres(url: &str, schema: &str) -> Result<DynStore, Failure> {
     Ok(Arc::new(PostgresStore::connect_with(postgres(url, schema).without_migration()).await?))
 }
 
+#[cfg(feature = "postgres")]
+async fn open_postgres(url: &str, schema: &str) -> Result<DynStore, Failure> {
+    let options = PostgresOptions::new(url).schema(schema);
+    Ok(Arc::new(PostgresStore::connect_with(options).await?))
+}
+
 #[cfg(not(feature = "postgres"))]
 async fn write_postgres(url: &str, schema: &str) -> Result<DynStore, Failure> {
+    read_postgres(url, schema).await
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn open_postgres(url: &str, schema: &str) -> Result<DynStore, Failure> {
     read_postgres(url, schema).await
 }
 
@@ -130,8 +159,18 @@ fn write_sqlite(path: PathBuf) -> Result<DynStore, Failure> {
     Ok(Arc::new(SqliteStore::open_with(SqliteOptions::new(path).without_migration())?))
 }
 
+#[cfg(feature = "sqlite")]
+fn open_sqlite(path: PathBuf) -> Result<DynStore, Failure> {
+    Ok(Arc::new(SqliteStore::open_with(SqliteOptions::new(path))?))
+}
+
 #[cfg(not(feature = "sqlite"))]
 fn write_sqlite(path: PathBuf) -> Result<DynStore, Failure> {
+    read_sqlite(path)
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn open_sqlite(path: PathBuf) -> Result<DynStore, Failure> {
     read_sqlite(path)
 }
 
