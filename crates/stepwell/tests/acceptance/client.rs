@@ -249,6 +249,7 @@ fn dropping_a_handle_leaves_the_run_alone() {
 
 on_every_store![
     a_client_starts_by_the_stored_definition_without_the_code,
+    a_long_line_that_nobody_served_goes_to_the_worker_that_comes,
     a_client_with_the_code_neither_executes_nor_leads,
     a_run_is_found_from_another_engine_by_tenant_and_id_alone,
     a_typed_handle_is_had_by_workflow_and_id,

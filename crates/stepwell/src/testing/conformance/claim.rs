@@ -27,7 +27,7 @@ pub(super) async fn tasks_of_many_services_come_in_one_order(world: &World) {
     }
     let foreign = world.define("f").await;
     let own = world.hire_for("own", &["default"], &flows.iter().collect::<Vec<_>>()).await;
-    let order = [vec![0; 40], vec![3; 40], (0..60).map(|n| n % 5).collect(), vec![1; 20]].concat();
+    let order = [vec![0; 70], vec![3; 40], (0..40).map(|n| n % 5).collect(), vec![1; 20]].concat();
     let mut runs = Vec::new();
     for (ix, flow) in order.into_iter().enumerate() {
         if ix % 3 == 0 {
@@ -36,7 +36,7 @@ pub(super) async fn tasks_of_many_services_come_in_one_order(world: &World) {
         runs.push(world.start(&flows[flow]).await.id);
     }
     let mut claimed = Vec::new();
-    for tasks_max in [1, 7, 30, 2, 50, 100] {
+    for tasks_max in [60, 1, 7, 30, 2, 100] {
         let batch = world.claim(&own, tasks_max).await;
         claimed.extend(batch.iter().map(|task| task.run_id.clone()));
         assert_eq!(claimed, runs[..claimed.len()], "{tasks_max} at once");
