@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use stepwell::testing::TestEngine;
+use stepwell::testing::{Gate, TestEngine};
 use stepwell::{Ctx, IntoWorkflow, Result, Retry, RunStatus, Signalled, StepError, Workflow};
 
-use crate::support::{HOUR, beside, builder};
+use crate::support::{HOUR, beside, builder, dump};
 
 /// What a function of these tests does.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ impl Heard {
     }
 }
 
-type Made = Arc<(Program, Heard)>;
+type Made = Arc<(Program, Heard, Gate)>;
 type Boxed = Pin<Box<dyn Future<Output = Result<String>> + Send>>;
 
 fn interpret(ctx: Ctx<(), Made>, execution: usize, program: Program) -> Boxed {
@@ -182,8 +182,16 @@ async fn by_chance(ctx: Ctx<(), Made>) -> Result<String> {
         executions.push(Vec::new());
         executions.len() - 1
     };
+    begin(&ctx, &ctx.state().2).await?;
     let program = ctx.state().0.clone();
     interpret(ctx, execution, program).await
+}
+
+/// Lets a test hold each execution at its beginning, and go on turn by turn from there.
+async fn begin<S>(ctx: &Ctx<(), S>, gate: &Gate) -> Result<()> {
+    gate.pass().await;
+    // The gate woke the function from outside, so what is called now is called by no other name.
+    ctx.step("begin", async || Ok(())).await
 }
 
 fn workflow() -> Workflow<(), String, Made> {
@@ -193,7 +201,7 @@ fn workflow() -> Workflow<(), String, Made> {
 /// Runs a program, crashing after so many cycles, over and over until it gets through.
 fn check(seed: u64, n_cycles: u64, crashes_max: u32) {
     let program = Chance(seed * 77 + 5).program(4);
-    let made: Made = Arc::new((program, Heard::default()));
+    let made: Made = Arc::new((program, Heard::default(), Gate::new()));
     let mut first = builder().state(Arc::clone(&made));
     let handle = first.workflow(workflow());
     let mut test = first.start().unwrap();
@@ -202,23 +210,29 @@ fn check(seed: u64, n_cycles: u64, crashes_max: u32) {
         test.run_handle("test", "r").unwrap().signal("signal", &n).wait().unwrap();
     }
     for n_crash in 0..crashes_max {
+        made.2.let_pass(1);
         for _ in 0..n_cycles + 13 * u64::from(n_crash) {
             test.run_cycle();
         }
         test = crashed(&test, &made);
     }
+    made.2.let_pass(10_000);
     test.run_to_end();
     let run = test.run_handle("test", "r").unwrap();
     let status = run.status().unwrap();
     let heard = made.1.executions.lock().unwrap().clone();
     assert_eq!(status, RunStatus::Completed, "seed {seed}: {:?} {heard:?}", made.0);
-    for pair in heard.windows(2) {
-        let (before, after) = (&pair[0], &pair[1]);
-        assert!(
-            after.starts_with(before),
-            "seed {seed}, crash after {n_cycles} cycles: {:?}\nheard {before:?}\nthen  {after:?}",
+    // One that was cut off early may not have come as far as the one before it.
+    let mut most: &[String] = &[];
+    for then in &heard {
+        let n = most.len().min(then.len());
+        assert_eq!(
+            most[..n],
+            then[..n],
+            "seed {seed}, crash after {n_cycles} cycles: {:?}",
             made.0
         );
+        most = if then.len() > most.len() { then } else { most };
     }
 }
 
@@ -251,12 +265,13 @@ fn a_replay_equals_the_original_on_this_store() {
 
 /// Hires somebody: each effect outside is counted, with the key by which it can be told again.
 async fn onboarding(ctx: Ctx<(), Effects>) -> Result<u32> {
+    begin(&ctx, &ctx.state().1).await?;
     let effect = async |name: &'static str, gives: u32| {
         let step = ctx.step(name, async || {
             let key = ctx.idempotency_key();
-            ctx.state().lock().unwrap().push((name, key, EffectState::Begun));
+            ctx.state().0.lock().unwrap().push((name, key, EffectState::Begun));
             yield_now().await;
-            let mut effects = ctx.state().lock().unwrap();
+            let mut effects = ctx.state().0.lock().unwrap();
             let last = effects.iter_mut().rfind(|(effect, ..)| *effect == name).unwrap();
             last.2 = EffectState::Done;
             Ok(gives)
@@ -284,7 +299,7 @@ async fn yield_now() {
 }
 
 /// Effects outside: which, under which key, and whether they came to their end.
-type Effects = Arc<Mutex<Vec<(&'static str, String, EffectState)>>>;
+type Effects = Arc<(Mutex<Vec<(&'static str, String, EffectState)>>, Gate)>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum EffectState {
@@ -294,29 +309,31 @@ enum EffectState {
 
 /// Crashes after so many turns. Says whether the run had ended by then.
 fn onboard(n_cycles: u64) -> bool {
-    let effects = Effects::default();
+    let effects: Effects = Arc::new((Mutex::default(), Gate::new()));
     let workflow = || Workflow::function("onboarding", onboarding).into_workflow();
     let mut first = builder().state(Arc::clone(&effects));
     let handle = first.workflow(workflow());
     let first = first.start().unwrap();
     first.start(&handle, ()).id("r").now().unwrap();
+    effects.1.let_pass(1);
     for _ in 0..n_cycles {
         if !first.run_cycle() {
             // It sleeps: the second part of its life begins.
-            first.advance(HOUR / 2);
-            first.advance(HOUR / 2);
+            first.advance(HOUR);
+            effects.1.let_pass(1);
         }
     }
-    let has_ended = first.run_handle("test", "r").unwrap().status().unwrap().is_terminal();
+    let has_ended = dump(&first).runs.values().all(|log| log.run.status.is_terminal());
     let mut second = beside(&first).state(Arc::clone(&effects));
     let handle = second.workflow(workflow());
     let second = second.start().unwrap();
     first.crash();
+    effects.1.let_pass(10);
     second.advance(3 * HOUR);
     second.run_to_end();
     let run = second.start(&handle, ()).id("r").now().unwrap();
     assert_eq!(run.result().unwrap(), 10, "crash after {n_cycles} cycles");
-    let effects = effects.lock().unwrap();
+    let effects = effects.0.lock().unwrap();
     for name in ["record", "laptop", "access", "mail"] {
         let of_name: Vec<_> = effects.iter().filter(|(effect, ..)| *effect == name).collect();
         let n_begun_only =
@@ -341,7 +358,7 @@ fn a_crash_anywhere_repeats_at_most_what_was_under_way() {
         n_cycles += 1;
         assert!(n_cycles < 1_000, "the run ends at last");
     }
-    assert!(n_cycles > 15, "there were {n_cycles} places to crash at");
+    assert!(n_cycles > 10, "there were {n_cycles} places to crash at");
 }
 
 on_every_store! {
