@@ -12,7 +12,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use stepwell::testing::{Gate, TestEngine};
 use stepwell::{Ctx, IntoWorkflow, Result, Retry, RunStatus, Signalled, StepError, Workflow};
 
-use crate::support::{HOUR, beside, builder, dump};
+use crate::support::{HOUR, World, beside, builder, dump};
 
 /// What a function of these tests does.
 #[derive(Clone, Debug)]
@@ -361,7 +361,66 @@ fn a_crash_anywhere_repeats_at_most_what_was_under_way() {
     assert!(n_cycles > 10, "there were {n_cycles} places to crash at");
 }
 
+#[test]
+fn a_loser_does_not_begin_again_when_the_function_is_replayed() {
+    let world = World::default();
+    let function = Workflow::function("race", async |ctx: Ctx<(), World>| {
+        let slow = ctx.step("slow", async || {
+            ctx.state().journal.write("slow");
+            std::future::pending::<Result<u32>>().await
+        });
+        let quick = ctx.step("quick", async || Ok(1));
+        let won = ctx.race(vec![slow, quick]).await?;
+        ctx.sleep("pause", HOUR).await?;
+        Ok(won)
+    });
+    let (test, handle) = world.engine(function.into_workflow());
+    let run = test.start(&handle, ()).now().unwrap();
+    test.run_to_end();
+    assert_eq!(run.result().unwrap(), 1);
+    assert_eq!(world.journal.lines(), ["slow"]);
+}
+
+#[test]
+fn branches_that_talk_to_each_other_come_to_rest_before_the_next_thing_is_heard() {
+    let world = World::default();
+    let function = Workflow::function("talk", async |ctx: Ctx<(), World>| {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let next = async |who: &'static str| {
+            ctx.step("next", async || {
+                ctx.state().journal.write(who);
+                Ok(who.to_owned())
+            })
+            .await
+        };
+        let listener = async {
+            told.await?;
+            next("listener").await
+        };
+        let teller = async {
+            ctx.step("a", async || Ok(())).await?;
+            drop(tell.send(()));
+            Ok::<_, StepError>(())
+        };
+        let other = async {
+            ctx.step("c", async || Ok(())).await?;
+            next("other").await
+        };
+        let (listener, teller, other) = futures_util::future::join3(listener, teller, other).await;
+        teller?;
+        ctx.sleep("pause", HOUR).await?;
+        Ok((listener?, other?))
+    });
+    let (test, handle) = world.engine(function.into_workflow());
+    let run = test.start(&handle, ()).now().unwrap();
+    test.run_to_end();
+    assert_eq!(run.result().unwrap(), ("listener".to_owned(), "other".to_owned()));
+    assert_eq!(world.journal.lines(), ["listener", "other"]);
+}
+
 on_every_store! {
+    a_loser_does_not_begin_again_when_the_function_is_replayed,
+    branches_that_talk_to_each_other_come_to_rest_before_the_next_thing_is_heard,
     a_replay_equals_the_original_on_this_store,
 }
 
