@@ -75,8 +75,10 @@ async fn others_are_woken_for_what_there_is_to_see_and_for_nothing_else() {
     let run = world.start(&sleepy).await;
     hints.given(Hint::Timers).await;
     world.claim_one().await;
+    let [own, others] = ["worker", "another"].map(|name| WorkerId::new(name).expect("good"));
     world.cancel(&run).await;
-    hints.given(Hint::Claims).await;
+    hints.claims_taken_from(&own).await;
+    assert!(hints.claims_taken_from(&others).now_or_never().is_none(), "it held nothing");
 }
 
 /// What a store tells that has begun to listen to others.

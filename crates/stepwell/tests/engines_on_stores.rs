@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use stepwell::core::id::{Queue, WorkerId};
 use stepwell::ports::{ClaimRequest, Claims, Hint, Leadership, Store, WorkerRegistration, Workers};
-use stepwell::testing::TestDatabase;
+use stepwell::testing::conformance::World;
+use stepwell::testing::{ManualClock, TestDatabase};
 use stepwell::{
     Engine, MemoryStore, NewRun, PostgresStore, Retry, RunStatus, SqliteStore, StepError, Workflow,
     WorkflowRef,
@@ -163,6 +165,38 @@ async fn news_in_a_file_are_not_drowned_by_what_one_tells_oneself() {
         register(&one, &format!("one {n}")).await;
         // One's own news are of workers; only the other's can be of anything.
         hints.given(Hint::Ended).await;
+    }
+}
+
+#[tokio::test]
+async fn processes_on_a_file_are_told_of_claims_that_were_taken_from_their_own_workers_only() {
+    let folder = tempfile::TempDir::new().expect("there is room for a file");
+    let path = folder.path().join("stepwell.db");
+    let one = SqliteStore::open(path.clone()).await.expect("it opens");
+    let other = SqliteStore::open(path).await.expect("it opens");
+    let idle = register(&other, "idle").await;
+    let world = World::new(Arc::new(one), Arc::new(ManualClock::new()));
+    let held = WorkerId::new("worker").expect("a good name");
+    let flow = world.define("a").await;
+    let mut hints = other.hints();
+    let run = world.start(&flow).await;
+    hints.given(Hint::Ready).await;
+    world.claim_one().await;
+    for worker in [&held, &idle] {
+        assert!(hints.claims_taken_from(worker).now_or_never().is_none(), "nothing was taken");
+    }
+    world.cancel(&run).await;
+    hints.claims_taken_from(&held).await;
+    assert!(hints.claims_taken_from(&idle).now_or_never().is_none(), "it held nothing");
+    // One who tells something before it has heard that of others.
+    for n in 0..20 {
+        let run = world.start(&flow).await;
+        world.claim_one().await;
+        hints.look(Hint::Claims);
+        world.cancel(&run).await;
+        register(&other, &format!("other {n}")).await;
+        hints.claims_taken_from(&held).await;
+        assert!(hints.claims_taken_from(&idle).now_or_never().is_none(), "it held nothing");
     }
 }
 

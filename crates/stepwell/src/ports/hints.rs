@@ -1,14 +1,16 @@
 //! Wake-ups between the parts of an engine, and between engines that share a store.
 //!
-//! A hint says "look again", never what there is to see; only that of ended runs may name them, so
-//! that those who wait for others need not look. Receivers remember the last count they saw, so a
-//! hint given between looking and waiting is not lost.
+//! A hint says "look again", never what there is to see; only those of ended runs and of taken
+//! claims may name whom they concern, so that others need not look. Receivers remember the last
+//! count they saw, so a hint given between looking and waiting is not lost.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use stepwell_core::id::RunKey;
-use stepwell_core::run::{AttemptRow, AttemptState, Changes};
+use stepwell_core::id::{RunKey, WorkerId};
 use tokio::sync::watch;
+
+use super::hint_set::{EndedRuns, HintSet, TakenFrom};
 
 /// What a hint is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,95 +35,16 @@ impl Hint {
 
 const N_HINTS: usize = 5;
 
-/// Some hints, each once.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HintSet {
-    kinds: u8,
-    ended: EndedRuns,
-}
+/// The giving side; cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct HintSender(Arc<Given>);
 
-impl HintSet {
-    /// All of them, for whoever knows only that there is something to see.
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    pub(crate) const ALL: Self = Self { kinds: (1 << N_HINTS) - 1, ended: EndedRuns::Any };
-
-    /// What a written decision earns besides [`Hint::Ready`], which only the queues can tell:
-    /// those who wait for timers, for the end of the run, and workers whose claims were taken or
-    /// whose functions get signals.
-    pub(crate) fn earned_by(run: RunKey, changes: &Changes) -> Self {
-        // A claim that its own worker ended is no news to it.
-        let is_taken = |attempt: &AttemptRow| {
-            matches!(attempt.state, AttemptState::Cancelled | AttemptState::Lost)
-        };
-        let mut earned = Self::default();
-        earned.add_if(Hint::Timers, !changes.timers.is_empty());
-        if changes.run_ended {
-            earned.kinds |= 1 << Hint::Ended as u8;
-            earned.ended = EndedRuns::Named(vec![run]);
-        }
-        earned.add_if(Hint::Claims, changes.attempts.iter().any(is_taken));
-        let tells = changes.extras.as_ref().is_some_and(|extras| extras.tells_listeners);
-        earned.add_if(Hint::Received, tells);
-        earned
-    }
-
-    pub(crate) fn add(&mut self, hint: Hint) {
-        self.kinds |= 1 << hint as u8;
-        if hint == Hint::Ended {
-            self.ended = EndedRuns::Any;
-        }
-    }
-
-    pub(crate) fn add_if(&mut self, hint: Hint, is_earned: bool) {
-        if is_earned {
-            self.add(hint);
-        }
-    }
-
-    pub(crate) fn add_all(&mut self, others: Self) {
-        self.kinds |= others.kinds;
-        self.ended.add_all(others.ended);
-    }
-
-    /// The runs that ended.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn ended(&self) -> &EndedRuns {
-        &self.ended
-    }
-
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.kinds == 0
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Hint> {
-        let kinds = self.kinds;
-        Hint::ALL.into_iter().filter(move |hint| kinds & (1 << *hint as u8) != 0)
-    }
-}
-
-/// Runs of which a hint says that they ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EndedRuns {
-    /// These, and no others.
-    Named(Vec<RunKey>),
-    /// Any: there were too many to name, or nobody knows.
-    Any,
-}
-
-impl Default for EndedRuns {
-    fn default() -> Self {
-        Self::Named(Vec::new())
-    }
-}
-
-impl EndedRuns {
-    pub(crate) fn add_all(&mut self, others: Self) {
-        match (&mut *self, others) {
-            (Self::Named(runs), Self::Named(others)) => runs.extend(others),
-            _ => *self = Self::Any,
-        }
-    }
+/// What was given so far.
+#[derive(Debug)]
+struct Given {
+    counts: [watch::Sender<u64>; N_HINTS],
+    ended: Mutex<EndedLog>,
+    taken: Mutex<Taken>,
 }
 
 /// Most ended runs that are remembered for receivers which have not looked yet.
@@ -160,68 +83,104 @@ impl EndedLog {
     }
 }
 
-/// The giving side; cheap to clone.
-#[derive(Clone, Debug)]
-pub struct HintSender {
-    counts: Arc<[watch::Sender<u64>; N_HINTS]>,
-    ended: Arc<Mutex<EndedLog>>,
+/// Up to which count of [`Hint::Claims`] claims were taken.
+#[derive(Debug, Default)]
+struct Taken {
+    from: BTreeMap<WorkerId, u64>,
+    from_anybody: u64,
 }
+
+/// Most workers that are remembered. With more, everybody looks.
+const TAKEN_MAX: usize = 1_000;
 
 /// The receiving side. Clones remember what they have seen independently.
 #[derive(Clone, Debug)]
 pub struct Hints {
+    given: Arc<Given>,
     counts: [watch::Receiver<u64>; N_HINTS],
-    ended: Arc<Mutex<EndedLog>>,
     n_ended_seen: u64,
-}
-
-fn lock(ended: &Mutex<EndedLog>) -> MutexGuard<'_, EndedLog> {
-    ended.lock().expect("no holder of the lock panics")
-}
-
-impl Default for HintSender {
-    fn default() -> Self {
-        let counts = Arc::new(std::array::from_fn(|_| watch::channel(0).0));
-        Self { counts, ended: Arc::default() }
-    }
+    /// The count of [`Hint::Claims`] at the last look.
+    claims_seen: u64,
 }
 
 impl HintSender {
     /// Wakes everybody who waits for this.
     pub fn give(&self, hint: Hint) {
-        if hint == Hint::Ended {
-            return self.give_ended(&EndedRuns::Any);
+        match hint {
+            Hint::Ended => self.give_ended(&EndedRuns::Any),
+            Hint::Claims => self.give_taken(&TakenFrom::Anybody),
+            Hint::Ready | Hint::Timers | Hint::Received => self.0.count(hint),
         }
-        self.count(hint);
-    }
-
-    /// Wakes everybody who waits for runs to end.
-    pub fn give_ended(&self, ended: &EndedRuns) {
-        // Written down before anybody is woken to read it.
-        lock(&self.ended).add(ended);
-        self.count(Hint::Ended);
-    }
-
-    fn count(&self, hint: Hint) {
-        self.counts[hint as usize].send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// Wakes everybody who waits for one of these.
     pub(crate) fn give_all(&self, hints: &HintSet) {
         for hint in hints.iter() {
             match hint {
-                Hint::Ended => self.give_ended(&hints.ended),
-                hint => self.give(hint),
+                Hint::Ended => self.give_ended(hints.ended()),
+                Hint::Claims => self.give_taken(hints.taken_from()),
+                Hint::Ready | Hint::Timers | Hint::Received => self.0.count(hint),
             }
         }
+    }
+
+    /// Wakes everybody who waits for runs to end.
+    pub fn give_ended(&self, ended: &EndedRuns) {
+        // Written down before anybody is woken to read it.
+        self.0.ended().add(ended);
+        self.0.count(Hint::Ended);
+    }
+
+    /// Wakes the workers whose claims were taken.
+    pub(crate) fn give_taken(&self, taken_from: &TakenFrom) {
+        let mut taken = self.0.taken();
+        // Counted below, while nobody else counts.
+        let count = *self.0.counts[Hint::Claims as usize].borrow() + 1;
+        match taken_from {
+            TakenFrom::These(workers) if taken.from.len() + workers.len() <= TAKEN_MAX => {
+                taken.from.extend(workers.iter().map(|worker| (worker.clone(), count)));
+            }
+            _ => *taken = Taken { from: BTreeMap::new(), from_anybody: count },
+        }
+        self.0.count(Hint::Claims);
     }
 
     /// A receiver that has seen everything given so far.
     #[must_use]
     pub fn subscribe(&self) -> Hints {
-        let n_ended_seen = lock(&self.ended).n_given();
-        let counts = std::array::from_fn(|ix| self.counts[ix].subscribe());
-        Hints { counts, ended: Arc::clone(&self.ended), n_ended_seen }
+        let counts = std::array::from_fn(|ix| self.0.counts[ix].subscribe());
+        let given = Arc::clone(&self.0);
+        let mut hints = Hints { given, counts, n_ended_seen: 0, claims_seen: 0 };
+        hints.look(Hint::Ended);
+        hints.look(Hint::Claims);
+        hints
+    }
+}
+
+impl Default for Given {
+    fn default() -> Self {
+        let counts = std::array::from_fn(|_| watch::channel(0).0);
+        Self { counts, ended: Mutex::default(), taken: Mutex::default() }
+    }
+}
+
+impl Given {
+    fn count(&self, hint: Hint) {
+        self.counts[hint as usize].send_modify(|count| *count += 1);
+    }
+
+    /// Up to which count claims of this worker were taken.
+    fn taken_up_to(&self, worker: &WorkerId) -> u64 {
+        let taken = self.taken();
+        taken.from.get(worker).copied().unwrap_or(0).max(taken.from_anybody)
+    }
+
+    fn ended(&self) -> MutexGuard<'_, EndedLog> {
+        self.ended.lock().expect("no holder of the lock panics")
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().expect("no holder of the lock panics")
     }
 }
 
@@ -229,8 +188,10 @@ impl Hints {
     /// Marks everything given so far as seen. Call it before looking.
     pub fn look(&mut self, hint: Hint) {
         self.counts[hint as usize].mark_unchanged();
-        if hint == Hint::Ended {
-            self.n_ended_seen = lock(&self.ended).n_given();
+        match hint {
+            Hint::Ended => self.n_ended_seen = self.given.ended().n_given(),
+            Hint::Claims => self.claims_seen = *self.counts[hint as usize].borrow(),
+            Hint::Ready | Hint::Timers | Hint::Received => {}
         }
     }
 
@@ -238,7 +199,7 @@ impl Hints {
     /// look.
     pub fn look_at_ended(&mut self) -> EndedRuns {
         self.counts[Hint::Ended as usize].mark_unchanged();
-        let log = lock(&self.ended);
+        let log = self.given.ended();
         let ended = log.since(self.n_ended_seen);
         self.n_ended_seen = log.n_given();
         ended
@@ -249,6 +210,14 @@ impl Hints {
     pub async fn given(&mut self, hint: Hint) {
         if self.counts[hint as usize].changed().await.is_err() {
             std::future::pending::<()>().await;
+        }
+    }
+
+    /// Waits until claims of this worker were taken since the last look, or of somebody who may
+    /// be this worker. Never completes once no store is left, as [`given`](Self::given).
+    pub async fn claims_taken_from(&mut self, worker: &WorkerId) {
+        while self.given.taken_up_to(worker) <= self.claims_seen {
+            self.given(Hint::Claims).await;
         }
     }
 }
@@ -288,7 +257,7 @@ mod tests {
         sender.give_ended(&named(0..10_000));
         assert_eq!(hints.look_at_ended(), EndedRuns::Any);
         let mut set = HintSet::default();
-        set.add_all(HintSet { kinds: 1 << Hint::Ended as u8, ended: named([5]) });
+        set.add_ended(RunKey(5));
         sender.give_all(&set);
         assert_eq!(hints.look_at_ended(), named([5]));
     }

@@ -1,13 +1,17 @@
 //! The heartbeat loop: keeps the worker's lease, and stops executions whose claims were lost.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Worker;
-use crate::ports::{ClaimRef, CommitItem, HeartbeatAnswer, Hint, Outcome, StoreError};
+use crate::ports::{ClaimRef, CommitItem, HeartbeatAnswer, Hint, Hints, Outcome, StoreError};
 
 /// Least time between two heartbeats that steps ask for by telling their progress.
 const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
+
+/// Most heartbeats in a second because claims were taken. Further ones are told together.
+const TAKEN_BEATS_MAX: usize = 5;
 
 impl Worker {
     /// Beats until the engine closes: also while it drains, or its running steps would be taken
@@ -16,6 +20,7 @@ impl Worker {
     pub(super) async fn heartbeat_loop(self: Arc<Self>) {
         let mut hints = self.parts.store.hints();
         let mut beat_at = None;
+        let mut taken_beats = VecDeque::with_capacity(TAKEN_BEATS_MAX);
         let clock = &self.parts.clock;
         let mut jumped = clock.jumped();
         let mut n_failed = 0;
@@ -24,7 +29,10 @@ impl Worker {
             tokio::select! {
                 biased;
                 () = self.parts.closing.cancelled() => return,
-                () = hints.given(Hint::Claims) => {}
+                () = self.claims_taken(&mut hints, &taken_beats) => {
+                    taken_beats.truncate(TAKEN_BEATS_MAX - 1);
+                    taken_beats.push_front(clock.elapsed());
+                }
                 // The machine may have been suspended, and others heard nothing of it for long.
                 () = &mut jumped => jumped = clock.jumped(),
                 () = clock.sleep(pause) => {}
@@ -42,12 +50,27 @@ impl Worker {
         }
     }
 
+    /// Completes when claims of this worker were taken, unless there were many heartbeats because
+    /// of that in the last second: then when that is over.
+    async fn claims_taken(&self, hints: &mut Hints, taken_beats: &VecDeque<Duration>) {
+        hints.claims_taken_from(&self.parts.worker).await;
+        let first = taken_beats.get(TAKEN_BEATS_MAX - 1).copied();
+        self.pause_since(first, Duration::from_secs(1)).await;
+    }
+
     /// Completes when a step has told its progress, and the last heartbeat is long enough ago.
     async fn progress_due(&self, beat_at: Option<Duration>) {
         self.parts.progress_told.notified().await;
+        self.pause_since(beat_at, PROGRESS_PAUSE).await;
+    }
+
+    /// Waits until a heartbeat is so long ago.
+    async fn pause_since(&self, beat_at: Option<Duration>, pause: Duration) {
         let since = beat_at.map(|at| self.parts.clock.elapsed().saturating_sub(at));
-        let left = since.map_or(Duration::ZERO, |since| PROGRESS_PAUSE.saturating_sub(since));
-        self.parts.clock.sleep(left).await;
+        let left = since.map_or(Duration::ZERO, |since| pause.saturating_sub(since));
+        if !left.is_zero() {
+            self.parts.clock.sleep(left).await;
+        }
     }
 
     /// Tells the store how far steps have come. What it does not take is told again.

@@ -42,6 +42,8 @@ pub(crate) struct Link {
 struct Counts {
     claimed: AtomicUsize,
     handed_over: AtomicUsize,
+    /// Heartbeats, not tasks.
+    beats: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -71,8 +73,13 @@ impl Link {
 
     /// How many tasks were claimed, and how many were handed over.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        let Counts { claimed, handed_over } = &*self.counts;
+        let Counts { claimed, handed_over, .. } = &*self.counts;
         (claimed.load(Ordering::Relaxed), handed_over.load(Ordering::Relaxed))
+    }
+
+    /// How many heartbeats there were.
+    pub(crate) fn n_beats(&self) -> usize {
+        self.counts.beats.load(Ordering::Relaxed)
     }
 
     /// From now on nothing is handed over.
@@ -344,6 +351,7 @@ impl Workers for Link {
     }
 
     async fn heartbeat(&self, worker: &WorkerId, claims: &[ClaimRef]) -> Answer<HeartbeatAnswer> {
+        self.counts.beats.fetch_add(1, Ordering::Relaxed);
         let answer = self.reach("heartbeat")?.heartbeat(worker, claims).await?;
         self.watch.beaten(claims, &answer);
         Ok(answer)

@@ -198,7 +198,7 @@ impl PostgresStore {
             return;
         }
         self.shared.wakes.hints.give_all(earned);
-        self.shared.wakes.tell_hints(earned);
+        self.shared.wakes.tell(earned);
     }
 }
 

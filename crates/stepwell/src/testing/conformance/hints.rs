@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use stepwell_core::id::WorkerId;
 
-use super::world::{Sketch, TENANT, World};
+use super::world::{Sketch, TENANT, WORKER, World, worker};
 use crate::ports::{EndedRuns, Hint, Hints};
 
 /// Hints as somebody receives them who has just looked.
@@ -168,6 +169,21 @@ pub(super) async fn claims_that_were_taken_are_hinted_at(world: &World) {
     let mut hints = look(world);
     world.cancel(&run).await;
     assert!(is_given(&mut hints, Hint::Claims));
+}
+
+pub(super) async fn only_workers_whose_claims_were_taken_are_told(world: &World) {
+    let flow = world.define(Sketch::from("a; b").fail_fast()).await;
+    let (run, others) = (world.start(&flow).await, world.hire("another").await);
+    let held = world.claim_all().await;
+    let mut hints = look(world);
+    let mut told = |worker: &WorkerId| hints.claims_taken_from(worker).now_or_never().is_some();
+    world.fail(held.of("a")).await;
+    assert!(told(&worker(WORKER)), "the claim of b was taken");
+    assert!(!told(&others), "it held nothing");
+    let mut hints = look(world);
+    assert!(hints.claims_taken_from(&worker(WORKER)).now_or_never().is_none(), "it has looked");
+    world.cancel(&run).await;
+    assert!(!is_given(&mut hints, Hint::Claims), "nothing was held any more");
 }
 
 pub(super) async fn claims_taken_by_a_run_that_fails_fast_are_hinted_at(world: &World) {

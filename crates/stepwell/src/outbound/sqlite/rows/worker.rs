@@ -1,5 +1,6 @@
 //! Workers, their queues and what they serve. Other rows name a worker by a number.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rusqlite::{Row, params};
@@ -28,6 +29,8 @@ const READ_SERVICES: &str = named(SQL, "read_services");
 const READ_WORKER_NO: &str = named(SQL, "read_worker_no");
 const READ_WORKERS: &str = named(SQL, "read_workers");
 const SET_NEXT_TURN: &str = named(SQL, "set_next_turn");
+const SET_TAKEN_AT: &str = named(SQL, "set_taken_at");
+const TAKEN_SINCE: &str = named(SQL, "taken_since");
 const UPSERT_WORKER: &str = named(SQL, "upsert_worker");
 
 fn number(row: &Row<'_>) -> Rows<i64> {
@@ -50,6 +53,17 @@ pub(crate) fn register(
 /// Renews the lease of a live worker and gives its number.
 pub(crate) fn beat(file: File<'_, '_>, worker: &WorkerId, now: Timestamp) -> Rows<Option<i64>> {
     file.first(BEAT, params![worker.as_str(), now.as_micros()], number)
+}
+
+/// Claims of a worker were taken by the commit that is this wake of other processes.
+pub(crate) fn set_taken_at(file: File<'_, '_>, worker: &WorkerId, n_wakes: i64) -> Rows<()> {
+    file.run(SET_TAKEN_AT, params![worker.as_str(), n_wakes]).map(drop)
+}
+
+/// The workers whose claims were taken since that wake.
+pub(crate) fn taken_since(file: File<'_, '_>, n_wakes: i64) -> Rows<BTreeSet<WorkerId>> {
+    let workers = file.all(TAKEN_SINCE, [n_wakes], |row| Cells::of(row).name(ONLY))?;
+    Ok(workers.into_iter().collect())
 }
 
 /// A live worker leaves by itself. Gives its number.

@@ -43,6 +43,12 @@ select no from worker where id = ?1 and n_beats = ?2 and state < {worker.DEAD}
 -- name: set_next_turn
 update worker set next_turn = ?2 where no = ?1
 
+-- name: set_taken_at
+update worker set taken_at_wake = ?2 where id = ?1
+
+-- name: taken_since
+select id from worker where state < {worker.DEAD} and taken_at_wake > ?1
+
 -- name: insert_queue
 insert into worker_queue (worker, turn, queue) values (?1, ?2, ?3)
 

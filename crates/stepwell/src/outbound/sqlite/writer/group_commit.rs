@@ -123,6 +123,7 @@ fn try_commit(
     counters.n_wakes += u64::from(!earned.is_empty());
     let n_wakes = int(counters.n_wakes);
     rows::store::set_counters(file, counters)?;
+    mark_taken(file, &earned, n_wakes)?;
     // Told before the commit: the watching thread may look right after it, and must not take our
     // own wakes for another process's. Those before them are news.
     let n_wakes_told = writer.n_wakes.fetch_max(n_wakes, Ordering::AcqRel);
@@ -134,9 +135,23 @@ fn try_commit(
     }
     writer.wal.bytes = writer.place.check()?;
     if n_wakes_told < n_wakes_before {
-        earned = HintSet::ALL;
+        earned.add_all(told_by_others(file, n_wakes_told));
     }
     Ok(earned)
+}
+
+/// Writes down whose claims were taken, for the processes of those workers.
+fn mark_taken(file: File<'_, '_>, earned: &HintSet, n_wakes: i64) -> Result<(), StoreError> {
+    for worker in earned.taken_from().workers() {
+        rows::worker::set_taken_at(file, worker, n_wakes)?;
+    }
+    Ok(())
+}
+
+/// What others told since that wake, which the watching thread may take for our own: to workers
+/// whose claims were taken, and anything else to anybody.
+pub(super) fn told_by_others(file: File<'_, '_>, n_wakes: i64) -> HintSet {
+    rows::worker::taken_since(file, n_wakes).map_or(HintSet::ALL, HintSet::all_and_taken_from)
 }
 
 /// Runs a call and writes what it changed. Says whether its changes stand.

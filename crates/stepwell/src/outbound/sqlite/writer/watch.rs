@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::group_commit::told_by_others;
 use super::spawn;
 use crate::outbound::sqlite::cache::DefinitionCache;
 use crate::outbound::sqlite::file::{File, Statements};
 use crate::outbound::sqlite::rows;
-use crate::ports::{HintSender, HintSet, TrafficCounter};
+use crate::ports::{HintSender, TrafficCounter};
 
 /// Pauses between two looks: short while the file changes, longer while it does not.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
@@ -63,9 +64,10 @@ fn watch_loop<S>(connection: &Connection, watch: &Watch<S>) {
         // Our own commits change the file as well. Hinting at them would make the engine look,
         // which commits again, and it would never rest.
         let Some(found_wakes) = rows::store::n_wakes(file).ok().flatten() else { continue };
-        if watch.n_wakes.fetch_max(found_wakes, Ordering::AcqRel) >= found_wakes {
+        let known_wakes = watch.n_wakes.fetch_max(found_wakes, Ordering::AcqRel);
+        if known_wakes >= found_wakes {
             continue;
         }
-        watch.hints.give_all(&HintSet::ALL);
+        watch.hints.give_all(&told_by_others(file, known_wakes));
     }
 }

@@ -215,6 +215,7 @@ macro_rules! conformance_cases_of_fleets {
                 a_sleep_that_ends_a_run_hints_at_the_end,
                 claims_that_were_taken_are_hinted_at,
                 claims_taken_by_a_run_that_fails_fast_are_hinted_at,
+                only_workers_whose_claims_were_taken_are_told,
                 where_no_claim_was_taken_none_is_hinted_at,
                 a_signal_hints_at_what_became_ready,
                 a_signal_that_ends_a_run_hints_at_the_end,
