@@ -4,6 +4,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::functions::{self, Deed, Waits};
 use super::shapes::{N_AWAITED, N_SHAPES, N_SIGNALS};
 
 /// What a sequence is mostly about.
@@ -17,6 +18,8 @@ pub(crate) enum Theme {
     Offers,
     /// Signals go to many runs at once.
     Signals,
+    /// Steps do durable things, wait while they run, and suspend.
+    Functions,
 }
 
 impl Theme {
@@ -96,6 +99,13 @@ pub(crate) enum Command {
     },
     Pass {
         millis: u32,
+    },
+    Memos {
+        deeds: Vec<(Pick, Deed)>,
+    },
+    Listen {
+        claim: Pick,
+        waits: Waits,
     },
     Look(Look),
 }
@@ -180,6 +190,14 @@ pub(crate) enum End {
     },
     Skipped,
     Released,
+    /// Its function goes on when one of these is over.
+    Suspends {
+        waits: Waits,
+    },
+    /// Its function begins another round.
+    Continues {
+        value: u8,
+    },
 }
 
 /// A sequence begins with some workflows, a worker for all of them and some runs.
@@ -196,7 +214,7 @@ pub(crate) fn sequences(theme: Theme) -> impl Strategy<Value = Vec<Command>> {
 }
 
 fn commands(theme: Theme) -> BoxedStrategy<Command> {
-    use Theme::{Outcomes, Signals, Tenants, Workers};
+    use Theme::{Functions, Outcomes, Signals, Tenants, Workers};
     let weight = |common: u32, lift: Theme, more: u32| if theme == lift { more } else { common };
     // Limits make the order count, which large batches leave open.
     let settings = weight(2, Tenants, 8);
@@ -223,6 +241,8 @@ fn commands(theme: Theme) -> BoxedStrategy<Command> {
         settings => tenants,
         8 => prop_oneof![0..1_500_u32, 4_000..70_000_u32]
             .prop_map(|millis| Command::Pass { millis }),
+        weight(1, Functions, 12) => functions::deeds(),
+        weight(1, Functions, 8) => functions::listens(),
         8 => looks().prop_map(Command::Look),
     ]
     .boxed()
@@ -288,11 +308,12 @@ fn claims(theme: Theme) -> impl Strategy<Value = Command> {
     })
 }
 
-fn picks() -> impl Strategy<Value = Pick> {
+pub(crate) fn picks() -> impl Strategy<Value = Pick> {
     prop_oneof![9 => any::<u8>().prop_map(Pick::Open), 1 => any::<u8>().prop_map(Pick::Any)]
 }
 
 fn commits(theme: Theme) -> impl Strategy<Value = Command> {
+    let functional = if theme == Theme::Functions { 8 } else { 1 };
     let end = prop_oneof![
         8 => (0..3_u8).prop_map(|bytes| End::Completed { bytes }),
         3 => (0..2_u8).prop_map(|message| End::Failed { message }),
@@ -303,6 +324,8 @@ fn commits(theme: Theme) -> impl Strategy<Value = Command> {
         3 => (0..N_AWAITED).prop_map(|what| End::Waits { what }),
         1 => Just(End::Skipped),
         1 => Just(End::Released),
+        functional => functions::waits().prop_map(|waits| End::Suspends { waits }),
+        1 => (0..3_u8).prop_map(|value| End::Continues { value }),
     ];
     let n_max = if theme.leaves_order_open() { 12 } else { 3 };
     vec((picks(), end), 1..=n_max).prop_map(|items| Command::Commit { items })

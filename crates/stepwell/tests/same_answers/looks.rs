@@ -81,7 +81,8 @@ impl Player {
             self.words.plain(signals.map(|all| {
                 all.into_iter().map(|s| (s.row, bytes(&s.payload))).collect::<Vec<_>>()
             }));
-        format!("{view:?}\n{tasks:?}\n{all:?}\n{one_by_one:?}\n{log}\n{waits}\n{signals}")
+        let memos = self.words.memos(self.store.memos(key).await);
+        format!("{view:?}\n{tasks:?}\n{all:?}\n{one_by_one:?}\n{log}\n{waits}\n{signals}\n{memos}")
     }
 
     async fn list(&self, look: &Look) -> String {

@@ -7,6 +7,7 @@
 #![cfg(all(feature = "testing", feature = "sqlite", feature = "postgres"))]
 
 mod command;
+mod functions;
 mod letters;
 mod looks;
 mod outcomes;
@@ -60,6 +61,12 @@ fn offers_of_free_slots_get_the_same_answers() {
 #[test]
 fn signals_and_waits_get_the_same_answers() {
     play(Theme::Signals, 25);
+}
+
+/// Steps store memos, wait while they run, suspend and begin new rounds.
+#[test]
+fn functions_get_the_same_answers() {
+    play(Theme::Functions, 40);
 }
 
 /// Plays so many random sequences, unless `PROPTEST_CASES` asks for more or fewer.

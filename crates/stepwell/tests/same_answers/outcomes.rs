@@ -11,6 +11,7 @@ use stepwell::ports::{Outcome, StoredDefinition};
 use stepwell::testing::conformance::world::payload;
 
 use super::command::End;
+use super::functions::{Moment, continued, suspended};
 use super::player::Held;
 use super::shapes::awaited;
 
@@ -21,7 +22,7 @@ pub(super) fn kind(stored: &StoredDefinition, node: Node) -> NodeKind {
     stored.definition.graph.kind(node)
 }
 
-pub(super) fn outcome(held: Held, end: End) -> Outcome {
+pub(super) fn outcome(held: Held, end: End, moment: Moment) -> Outcome {
     let notes = BTreeMap::from([("note".to_owned(), format!("{end:?}"))]);
     let failed = |kind: FailureKind, message: &str, advice: RetryAdvice| Outcome::Failed {
         failure: Failure::new(kind, "Error", message).with_retry(advice),
@@ -40,7 +41,13 @@ pub(super) fn outcome(held: Held, end: End) -> Outcome {
         End::Completed { bytes } if held.kind == NodeKind::Wait => waits(bytes),
         End::Passed if held.kind == NodeKind::Wait => waits(0),
         End::Waits { what } if held.kind.may_wait() && !is_handler => waits(what),
-        End::Waits { .. } | End::Released => Outcome::Released,
+        End::Suspends { waits } if held.kind == NodeKind::Step && !is_handler => {
+            suspended(waits, moment)
+        }
+        End::Continues { value } if held.kind == NodeKind::Step && !is_handler => continued(value),
+        End::Waits { .. } | End::Released | End::Suspends { .. } | End::Continues { .. } => {
+            Outcome::Released
+        }
         End::Completed { bytes } => {
             let output = payload(&vec![bytes; bytes.into()]);
             Outcome::Completed { output, notes }

@@ -1,10 +1,11 @@
 //! One store, and what its callers know of it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stepwell::core::decide::{CancelRequest, RunSeed};
-use stepwell::core::id::{DefinitionId, Epoch, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::id::{DefinitionId, Epoch, Node, Queue, RunId, RunKey, Tenant, WorkerId};
 use stepwell::core::lease::{LastBeat, Life};
 use stepwell::core::workflow::NodeKind;
 use stepwell::ports::{
@@ -33,10 +34,13 @@ pub(crate) struct Player {
     pub(crate) requests: Vec<StartRequest>,
     pub(crate) claims: Vec<Held>,
     epochs: Vec<Epoch>,
-    clock: Arc<ManualClock>,
+    pub(super) clock: Arc<ManualClock>,
     beats: Beats,
     n_claims: u64,
     pub(super) n_letters: u64,
+    pub(super) n_memos: u64,
+    /// Tasks whose code has done something durable, so that it was asked whether to skip them.
+    pub(super) doers: BTreeSet<(RunKey, Node)>,
     pub(crate) words: Words,
 }
 
@@ -81,6 +85,8 @@ impl Player {
             beats: Beats::default(),
             n_claims: 0,
             n_letters: 0,
+            n_memos: 0,
+            doers: BTreeSet::new(),
             words: Words::new(theme == Theme::Offers),
         }
     }
@@ -115,6 +121,8 @@ impl Player {
                 self.words.plain(self.store.cancel(self.key(*run), request).await)
             }
             Command::Signal { letters } => self.signal(letters).await,
+            Command::Memos { deeds } => self.store_memos(deeds).await,
+            Command::Listen { claim, waits } => self.listen(*claim, *waits).await,
             Command::Lead { .. } | Command::Resign { .. } => self.elect(command).await,
             Command::Fire { .. } | Command::Reap { .. } => self.serve_time(command).await,
             Command::SetTenant { tenant: number, weight, tasks_max } => {
@@ -267,6 +275,15 @@ impl Player {
         nth(&among, number).copied()
     }
 
+    /// A claim of a step, whose code may do something durable.
+    pub(super) fn pick_doer(&mut self, pick: Pick) -> Option<ClaimRef> {
+        let held = self.claims[self.pick(pick)?];
+        let claim = held.of.claim;
+        let is_step = held.kind == NodeKind::Step && claim.node != Node::ON_FAILURE;
+        is_step.then(|| drop(self.doers.insert((claim.run, claim.node))))?;
+        Some(claim)
+    }
+
     pub(crate) fn pick_all(&self, picks: &[Pick]) -> Vec<InputsOf> {
         let picked = picks.iter().filter_map(|pick| self.pick(*pick));
         picked.map(|ix| self.claims[ix].of).collect()
@@ -289,7 +306,13 @@ impl Player {
             if !self.theme.leaves_order_open() && claim.run != first {
                 continue;
             }
-            items.push(CommitItem { claim, outcome: outcome(held, *end) });
+            let is_doer = self.doers.contains(&(claim.run, claim.node));
+            let end = match end {
+                End::Skipped if is_doer => End::Released,
+                end => *end,
+            };
+            let moment = self.moment();
+            items.push(CommitItem { claim, outcome: outcome(held, end, moment) });
             settled.push(ix);
         }
         for ix in settled {

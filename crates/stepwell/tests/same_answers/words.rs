@@ -8,8 +8,8 @@ use std::sync::Arc;
 use stepwell::core::id::Token;
 use stepwell::core::run::{AttemptRow, Phase, RunLog, TaskRow};
 use stepwell::ports::{
-    ClaimAnswer, ClaimRef, HeartbeatAnswer, Payload, StoreDump, StoreError, StoredDefinition,
-    TaskInputs, TaskPlace,
+    ClaimAnswer, ClaimRef, HeartbeatAnswer, History, Payload, StoreDump, StoreError,
+    StoredDefinition, StoredMemo, TaskInputs, TaskPlace,
 };
 
 /// Puts answers into words.
@@ -85,9 +85,14 @@ impl Words {
             let parents = parents.map(|p| (p.node, p.state, p.output.as_ref().map(bytes)));
             let resumed = inputs.resumed.as_ref().map(bytes);
             let failure = inputs.failure.clone();
-            (bytes(&inputs.input), parents.collect::<Vec<_>>(), failure, resumed)
+            let history = inputs.history.as_deref().map(history);
+            (bytes(&inputs.input), parents.collect::<Vec<_>>(), failure, resumed, history)
         };
         self.plain(answer.map(|all| all.iter().map(inputs).collect::<Vec<_>>()))
+    }
+
+    pub(crate) fn memos(&self, answer: Result<Vec<StoredMemo>, StoreError>) -> String {
+        self.plain(answer.map(|memos| memos.iter().map(memo).collect::<Vec<_>>()))
     }
 
     pub(crate) fn task(&mut self, task: &TaskRow) -> TaskRow {
@@ -141,6 +146,9 @@ impl Words {
         for (run, signals) in &dump.signals {
             lines.extend(signals.iter().map(|signal| format!("{run} has {signal:?}")));
         }
+        for (run, memos) in &dump.memos {
+            lines.extend(memos.iter().map(|memo| format!("{run} has {memo:?}")));
+        }
         for (worker, claims) in dump.claims.iter().filter(|(_, claims)| !claims.is_empty()) {
             let mut claims: Vec<_> = claims.iter().map(|claim| self.claim(*claim)).collect();
             claims.sort_unstable();
@@ -150,6 +158,18 @@ impl Words {
         lines.extend(admitted.map(|(tenant, n)| format!("{tenant} has {n} admitted")));
         lines.join("\n")
     }
+}
+
+/// What is told of earlier executions.
+fn history(history: &History) -> String {
+    let History { began_at, memos, waits, has_suspended, has_losses, has_signals } = history;
+    let memos: Vec<String> = memos.iter().map(memo).collect();
+    let flags = (has_suspended, has_losses, has_signals);
+    format!("since {began_at:?}, {memos:?}, {waits:?}, {flags:?}")
+}
+
+fn memo(memo: &StoredMemo) -> String {
+    format!("{:?} {:?}", memo.row, memo.payload.as_ref().map(bytes))
 }
 
 /// A payload's own debug text hides its bytes.

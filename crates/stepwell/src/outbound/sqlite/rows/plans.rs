@@ -38,7 +38,6 @@ const READ_EVERYTHING: &[(&str, &str)] = &[
     ("read_tenants", "the default settings concern every tenant"),
     ("dump_timers", "a dump is for checks"),
     ("dump_waits", "a dump is for checks"),
-    ("unserved_ready", "only when a worker comes or goes; an index would cost every ready task"),
     ("youngest_ready", "only when a limit is lowered; an index would cost every ready task"),
     ("insert_definition", "foreign keys are looked up only while one is known to be broken"),
     ("upsert_worker", "foreign keys are looked up only while one is known to be broken"),
