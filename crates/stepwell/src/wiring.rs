@@ -8,6 +8,8 @@ use std::sync::Arc;
 use stepwell_core::code::Code;
 
 use crate::error::Error;
+#[cfg(feature = "cli")]
+pub(crate) use crate::outbound::tokio::shutdown_signal;
 use crate::outbound::tokio::{SystemClock, SystemIds, TokioSpawner};
 pub(crate) use crate::outbound::tokio::{host_name, is_polled};
 use crate::ports::{Clock, Ids, Spawner};

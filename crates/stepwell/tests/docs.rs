@@ -9,6 +9,9 @@ mod approval;
 #[cfg(feature = "sqlite")]
 #[path = "../examples/linear.rs"]
 mod linear;
+#[cfg(all(feature = "cli", feature = "sqlite"))]
+#[path = "../examples/onboarding.rs"]
+mod onboarding;
 #[path = "../examples/order.rs"]
 mod order;
 
@@ -33,6 +36,28 @@ fn the_approval_example_runs_and_gives_what_it_says() {
 fn the_linear_example_runs_and_gives_what_it_says() {
     // L1, L2, L5, L7
     linear::main().expect("the order is carried to its end");
+}
+
+#[cfg(all(feature = "cli", feature = "sqlite"))]
+#[test]
+fn the_onboarding_example_is_a_program_that_does_what_it_says() {
+    use std::process::ExitCode;
+
+    let folder = tempfile::tempdir().expect("there is room for a file");
+    let file = folder.path().join("demo.db");
+    let store = ["--store", file.to_str().expect("a plain path")];
+    for args in [
+        &["start", "onboarding", "--id", "ada", "--input", r#"{"name": "Ada"}"#][..],
+        &["signal", "acme/ada", "signed"],
+        &["resume", "acme/ada"],
+        &["show", "acme/ada"],
+        &["resume", "acme/ada"],
+    ] {
+        let args = [&["onboarding"], args, &store].concat();
+        assert_eq!(onboarding::app().args(&args).run_blocking(), ExitCode::SUCCESS, "{args:?}");
+    }
+    // The arguments of this test are no command.
+    assert_eq!(onboarding::main(), ExitCode::from(2));
 }
 
 #[test]
@@ -70,11 +95,12 @@ fn the_readme_quotes_word_for_word() {
         assert!(read(path).contains(code), "README.md does not quote {path} word for word");
         n_quotations += 1;
     }
-    assert_eq!(n_quotations, 1);
+    assert_eq!(n_quotations, 2);
 }
 
 #[test]
-fn the_readme_fits_two_hundred_lines_and_the_example_sixty() {
+fn the_readme_fits_two_hundred_lines_and_its_examples_sixty() {
     assert!(read("README.md").lines().count() <= 200);
+    assert!(read("crates/stepwell/examples/onboarding.rs").lines().count() <= 60);
     assert!(read("crates/stepwell/examples/order.rs").lines().count() <= 60);
 }

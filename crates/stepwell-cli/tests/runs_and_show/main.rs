@@ -5,7 +5,6 @@ mod command;
 mod forced;
 mod listing;
 mod one_run;
-mod own_binary;
 mod payloads;
 mod refusals;
 mod signals;

@@ -17,6 +17,8 @@ use super::views::RunPage;
 use super::workflow::WorkflowRef;
 use crate::engine::{Parts, Registry, Signaller, Starter, already_started};
 use crate::error::Error;
+#[cfg(feature = "cli")]
+use crate::ports::{Codec, JsonCodec};
 use crate::ports::{RunFilter, Store, StoredDefinition};
 use crate::services::EndWaiters;
 use crate::worker::{StopReport, Worker};
@@ -168,6 +170,24 @@ impl Engine {
     #[must_use]
     pub fn worker_id(&self) -> &str {
         self.inner.parts.worker.as_str()
+    }
+
+    /// The names of the workflows whose code this engine has, in order.
+    #[cfg(feature = "cli")]
+    pub(crate) fn workflows(&self) -> Vec<String> {
+        self.inner.registry.names()
+    }
+
+    /// Whether this engine has the code that runs on this definition need.
+    #[cfg(feature = "cli")]
+    pub(crate) fn has_code_of(&self, definition: &StoredDefinition) -> bool {
+        self.inner.registry.get(definition.id).is_some()
+    }
+
+    /// Whether payloads are written as JSON.
+    #[cfg(feature = "cli")]
+    pub(crate) fn writes_json(&self) -> bool {
+        self.inner.parts.codec.tag() == JsonCodec.tag()
     }
 
     /// How many tasks this engine executes right now.

@@ -1,14 +1,25 @@
 //! Commands for people, and for programs that read JSON: the same as of the binary `stepwell`, for
 //! binaries of your own, on the stores that your program is built with.
 //!
-//! One call is a whole command line. It reads the arguments, does the command, prints, and says how
-//! the process should exit:
+//! One call is a whole command line for workflows of your own: `start`, `resume` and `worker` for
+//! them, and `runs`, `show`, `events`, `signal` and `cancel` for what is in the store. It reads the
+//! arguments, does the command, prints, and says how the process should exit:
 //!
 //! ```no_run
+//! use stepwell::{Ctx, Result};
+//!
+//! async fn greet(ctx: Ctx<String>) -> Result<String> {
+//!     ctx.step("greet", async || Ok(format!("Hello, {}!", ctx.input()))).await
+//! }
+//!
 //! fn main() -> std::process::ExitCode {
-//!     stepwell::cli::run_blocking(std::env::args_os())
+//!     stepwell::cli::run_blocking(|builder| {
+//!         builder.function("greet", greet);
+//!     })
 //! }
 //! ```
+//!
+//! An [`App`] takes a state, a default tenant, settings and a name as well.
 //!
 //! A program with commands of its own takes [`Command`] in among them, and [`OutputArgs`] for the
 //! options that all of them share:
@@ -50,30 +61,36 @@
 //! ([`StoreArgs`]), how they fail ([`Failure`]), and one word for one thing ([`words`]). A command
 //! is a file or folder of its own.
 
+mod app;
 mod cancel;
 mod client;
 mod event_record;
+mod events;
 mod failure;
 mod log_table;
 mod output;
 mod pretty_json;
+mod resume;
+mod run_end;
 mod run_name;
 mod run_record;
 mod runs;
 mod show;
 mod signal;
+mod start;
 mod store;
 pub mod words;
+mod worker;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
 use stepwell_core::code::Code;
 use tokio::runtime::Builder;
 
+pub use app::App;
 pub use cancel::CancelArgs;
 pub use event_record::EventRecord;
+pub use events::EventsArgs;
 pub use failure::Failure;
 pub use log_table::log_table;
 pub use output::{Cell, Output, OutputArgs, Tone};
@@ -82,23 +99,9 @@ pub use show::ShowArgs;
 pub use signal::SignalArgs;
 pub use store::{StoreAddress, StoreArgs};
 
+use crate::api::EngineBuilder;
 use crate::error::Error;
 use crate::wiring::is_polled;
-
-const EXAMPLES: &str = "\
-The store is named by --store, or by the variable STEPWELL_STORE: a PostgreSQL URL, or the
-path of a SQLite file.";
-
-/// Look after the runs in a store.
-#[derive(Debug, Parser)]
-#[command(name = "stepwell", version, after_help = EXAMPLES, arg_required_else_help = true)]
-struct Args {
-    #[command(subcommand)]
-    command: Command,
-
-    #[command(flatten)]
-    output: OutputArgs,
-}
 
 /// The commands that work on a store.
 #[derive(Clone, Debug, clap::Subcommand)]
@@ -108,26 +111,30 @@ pub enum Command {
     Runs(RunsArgs),
     /// Show a run: how it stands, its tasks, what it waits for, and its log
     Show(ShowArgs),
+    /// Print the log of a run
+    Events(EventsArgs),
     /// Send a run a signal
     Signal(SignalArgs),
     /// Cancel a run
     Cancel(CancelArgs),
 }
 
-/// Does the command that the arguments name; the first of them is the program's own name.
-pub async fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match parse(args) {
-        Ok((command, output)) => output.finish(command.run(output).await),
-        Err(exit_code) => exit_code,
-    }
+/// The command line of a program with these workflows: does the command that the arguments of the
+/// process name, and says how it should exit. Short for an [`App`].
+pub async fn run(register: impl FnOnce(&mut EngineBuilder<()>) + Send + 'static) -> ExitCode {
+    registering(register).run().await
 }
 
 /// As [`run`], for programs without async.
-pub fn run_blocking(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match parse(args) {
-        Ok((command, output)) => output.finish(command.run_blocking(output)),
-        Err(exit_code) => exit_code,
-    }
+pub fn run_blocking(register: impl FnOnce(&mut EngineBuilder<()>) + Send + 'static) -> ExitCode {
+    registering(register).run_blocking()
+}
+
+fn registering(register: impl FnOnce(&mut EngineBuilder<()>) + Send + 'static) -> App {
+    App::new(|mut builder| {
+        register(&mut builder);
+        builder
+    })
 }
 
 impl Command {
@@ -139,6 +146,7 @@ impl Command {
         match self {
             Self::Runs(args) => runs::run(&args, output).await,
             Self::Show(args) => show::run(&args, output).await,
+            Self::Events(args) => events::run(&args, output).await,
             Self::Signal(args) => signal::run(&args, output).await,
             Self::Cancel(args) => cancel::run(&args, output).await,
         }
@@ -157,11 +165,6 @@ impl Command {
     }
 }
 
-fn parse(args: impl IntoIterator<Item = OsString>) -> Result<(Command, Output), ExitCode> {
-    let Args { command, output } = Args::try_parse_from(args).map_err(|error| refuse(&error))?;
-    Ok((command, Output::new(output)))
-}
-
 /// Prints what is wrong with the arguments, or the help or version that they ask for, and says how
 /// to exit.
 #[must_use]
@@ -169,16 +172,4 @@ pub fn refuse(error: &clap::Error) -> ExitCode {
     // There is nobody left to tell when both outputs are closed.
     let _ = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_well_formed() {
-        Args::command().debug_assert();
-    }
 }

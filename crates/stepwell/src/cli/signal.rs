@@ -111,7 +111,7 @@ async fn check_codec(client: &Client, found: &RunView) -> Result<(), Failure> {
 }
 
 /// Reads a payload. Its digits stay as they were typed: a value would round long numbers.
-fn parse_json(text: &str) -> Result<Box<RawValue>, String> {
+pub(super) fn parse_json(text: &str) -> Result<Box<RawValue>, String> {
     let refuse = |why| format!("no JSON to send: {why}; a text needs its quotes, as in '\"yes\"'");
     // Raw JSON may hold what no step could read: half a character, or a number beyond all floats.
     serde_json::from_str::<Value>(text).map_err(refuse)?;

@@ -178,6 +178,15 @@ impl Registry {
         self.0.values().find(|known| known.declared.workflow == workflow).cloned()
     }
 
+    /// The names of the workflows whose code this engine has, in order.
+    #[cfg(feature = "cli")]
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.0.values().map(|known| known.declared.workflow.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// The services whose code this engine has.
     pub(crate) fn services(&self) -> Vec<ServiceId> {
         let mut services: Vec<ServiceId> = self.0.keys().map(|id| id.service()).collect();
