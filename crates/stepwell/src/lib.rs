@@ -59,6 +59,11 @@ mod documents {
     #[cfg(all(feature = "sqlite", feature = "postgres"))]
     #[doc = include_str!("../../../docs/operating.md")]
     struct Operating;
+    #[doc = include_str!("../../../docs/functions.md")]
+    struct Functions;
+    #[cfg(feature = "testing")]
+    #[doc = include_str!("../../../docs/recipes/durable-loop.md")]
+    struct DurableLoop;
     #[doc = include_str!("../../../docs/recipes/human-approval.md")]
     struct HumanApproval;
     #[doc = include_str!("../../../docs/recipes/linear-workflows.md")]

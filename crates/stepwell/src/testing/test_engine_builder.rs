@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::runtime::TestRuntime;
 use super::stuck::Stuck;
 use super::{ManualScheduler, TestEngine};
-use crate::api::blocking::BlockOn;
-use crate::api::{Engine, EngineBuilder, IntoWorkflow, WorkflowRef};
+use crate::api::blocking::{self, BlockOn};
+use crate::api::{Ctx, Engine, EngineBuilder, IntoWorkflow, Result as StepResult, WorkflowRef};
 use crate::engine::Config;
 use crate::error::Error;
 use crate::ports::Codec;
@@ -99,6 +102,27 @@ impl<S: Send + Sync + 'static> TestEngineBuilder<S> {
         workflow: W,
     ) -> WorkflowRef<W::Input, W::Output> {
         self.builder.workflow(workflow)
+    }
+
+    /// Registers a durable function.
+    pub fn function<I, O, F, Fut>(&mut self, name: &str, function: F) -> WorkflowRef<I, O>
+    where
+        I: DeserializeOwned + Send + Sync + 'static,
+        O: Serialize + DeserializeOwned + Send + 'static,
+        F: FnOnce(Ctx<I, S>) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = StepResult<O>> + Send + 'static,
+    {
+        self.builder.function(name, function)
+    }
+
+    /// Registers a durable function that may block.
+    pub fn function_blocking<I, O, F>(&mut self, name: &str, function: F) -> WorkflowRef<I, O>
+    where
+        I: DeserializeOwned + Send + Sync + 'static,
+        O: Serialize + DeserializeOwned + Send + 'static,
+        F: Fn(blocking::Ctx<I, S>) -> StepResult<O> + Send + Sync + 'static,
+    {
+        self.builder.function_blocking(name, function)
     }
 
     /// Checks everything, and starts.
