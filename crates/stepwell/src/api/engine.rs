@@ -9,7 +9,8 @@ use stepwell_core::code::Code;
 use stepwell_core::id::{Node, RunId, Tenant};
 
 use super::builder::EngineBuilder;
-use super::run::{ReadOutput, Run, read_value};
+use super::run::Run;
+use super::run_output::{ReadOutput, read_value};
 use super::signal::{Signal, Unaddressed};
 use super::start::{Names, NewRun, Start, StartAndWait, bad_name};
 use super::stop::Shutdown;

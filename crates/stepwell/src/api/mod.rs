@@ -10,6 +10,7 @@ mod engine;
 mod function;
 mod parents;
 mod run;
+mod run_output;
 mod signal;
 mod signalled;
 mod sleep;

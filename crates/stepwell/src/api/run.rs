@@ -15,53 +15,16 @@ use stepwell_core::workflow::workflow_hash;
 
 use super::cancel::Cancel;
 use super::engine::Inner;
+use super::run_output::ReadOutput;
 use super::signal::{Signal, ToRun};
 use super::step_ref::{Kind, StepRef};
 use super::views::{Attempt, Memo, OpenWait, RunEvent, RunOutcome, SentSignal, TaskStatus};
 use crate::engine::{as_declared, decode};
 use crate::error::Error;
-use crate::ports::{Codec, DynStore, Payload, RunView, StoreError, StoredDefinition};
-
-/// How a run's output is read from its step's payload.
-pub(crate) type ReadOutput<O> = fn(&dyn Codec, Option<&Payload>) -> Result<O, Error>;
+use crate::ports::{DynStore, Payload, RunView, StoreError, StoredDefinition};
 
 /// How long a look at a run may take that is waited for while its engine stops.
 const LAST_LOOK_TTL: Duration = Duration::from_secs(5);
-
-/// What errors call the output of a run.
-const RUN_OUTPUT: &str = "the run's output";
-
-#[expect(clippy::unnecessary_wraps, reason = "one of several readers with one signature")]
-pub(super) fn read_nothing(_: &dyn Codec, _: Option<&Payload>) -> Result<(), Error> {
-    Ok(())
-}
-
-pub(super) fn read_kind<T, K>(
-    codec: &dyn Codec,
-    payload: Option<&Payload>,
-) -> Result<K::Output<T>, Error>
-where
-    T: DeserializeOwned + Send + 'static,
-    K: Kind,
-{
-    let value = payload.map(|payload| decode(codec, RUN_OUTPUT, payload)).transpose()?;
-    K::output(value).ok_or_else(no_output)
-}
-
-pub(super) fn read_required<T: DeserializeOwned>(
-    codec: &dyn Codec,
-    payload: Option<&Payload>,
-) -> Result<T, Error> {
-    decode(codec, RUN_OUTPUT, payload.ok_or_else(no_output)?)
-}
-
-pub(super) fn read_value(codec: &dyn Codec, payload: Option<&Payload>) -> Result<Value, Error> {
-    payload.map_or(Ok(Value::Null), |payload| decode(codec, RUN_OUTPUT, payload))
-}
-
-fn no_output() -> Error {
-    Error::refused(Code::StepSkipped, "the step that gives the run's output has none")
-}
 
 /// A handle of a run with output `O`. Cheap to clone; dropping it leaves the run alone.
 pub struct Run<O = Value> {

@@ -12,7 +12,8 @@ use stepwell_core::id::{RunId, Tenant};
 use stepwell_core::limits::SPAN_MAX;
 
 use super::engine::Inner;
-use super::run::{ReadOutput, Run};
+use super::run::Run;
+use super::run_output::ReadOutput;
 use crate::engine::{already_started, encode};
 use crate::error::Error;
 use crate::ports::{Payload, StartRequest, StoredDefinition};

@@ -15,7 +15,7 @@ use super::blocking;
 use super::bound::{UnboundFn, UnboundStep, failure_arg, unbound_async, unbound_blocking};
 use super::chain::ChainBuilder;
 use super::ctx::Ctx;
-use super::run::{ReadOutput, read_kind, read_nothing, read_required};
+use super::run_output::{ReadOutput, read_kind, read_nothing, read_required};
 use super::signalled::variants_of;
 use super::sleep::SleepBuilder;
 use super::step::{Root, StepBuilder};

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use stepwell::{
-    Code, Ctx, IntoWorkflow, Memo, MemoState, Result, Retry, RunStatus, Sent, StepError,
-    StepErrorKind, TaskState, Workflow,
+    Code, Ctx, IntoWorkflow, Result, Retry, RunStatus, StepErrorKind, TaskState, Workflow,
 };
 
-use crate::support::{DAY, HOUR, MINUTE, SECOND, World, beside, refused, state, trail};
+use crate::support::{DAY, HOUR, MINUTE, SECOND, World, refused, state, trail};
 
 type Function = Workflow<u32, u32, World>;
 

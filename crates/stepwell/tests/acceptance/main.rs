@@ -28,6 +28,7 @@ mod failure;
 mod fairness;
 mod function;
 mod function_blocking;
+mod function_crash;
 mod function_life;
 mod function_replay;
 mod function_rules;

@@ -32,11 +32,13 @@ pub(crate) struct Deed {
 pub(crate) struct Waits(u8);
 
 /// What outcomes of functions are made with.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Moment {
     pub(crate) now: Timestamp,
     /// The number of the next thing that a function hears of.
     pub(crate) number: u64,
+    /// What it has heard of, and so does not wait for again.
+    pub(crate) heard: BTreeSet<String>,
 }
 
 pub(crate) fn deeds() -> impl Strategy<Value = Command> {
@@ -53,8 +55,8 @@ pub(crate) fn waits() -> impl Strategy<Value = Waits> {
 }
 
 impl Waits {
-    /// The waits, from this moment on.
-    fn all(self, now: Timestamp) -> Vec<FunctionWait> {
+    /// The waits, from this moment on, for what is not over yet.
+    fn all(self, Moment { now, heard, .. }: &Moment) -> Vec<FunctionWait> {
         let of =
             |place: u32, key: &str, kind: WaitKind, signal: Option<&str>, secs: Option<u64>| {
                 FunctionWait {
@@ -73,13 +75,20 @@ impl Waits {
             of(4, "k1", WaitKind::Retry, None, Some(5)),
         ];
         let is_in = |ix: &usize| self.0 & (1 << ix) != 0;
-        (0..4).filter(is_in).map(|ix| all[ix].clone()).collect()
+        let chosen = (0..4).filter(is_in).map(|ix| all[ix].clone());
+        chosen.filter(|wait| !heard.contains(&wait.key)).collect()
     }
 }
 
 /// The function suspends; it waits for something in any case.
 pub(crate) fn suspended(waits: Waits, moment: Moment) -> Outcome {
-    let waits = Waits(if waits.0 == 0 { 1 } else { waits.0 }).all(moment.now);
+    let mut waits = waits.all(&moment);
+    if waits.is_empty() {
+        let (key, place, kind) = (format!("nap-{}", moment.number), 9, WaitKind::Sleep);
+        let deadline = Some(moment.now.after(Duration::from_secs(20)));
+        let (signals, matching) = (Vec::new(), Attributes::new());
+        waits.push(FunctionWait { key, place, kind, signals, matching, deadline });
+    }
     let suspension = Suspension { waits, next_memo: moment.number, had_waits: true };
     Outcome::Suspended { suspension: Box::new(suspension), notes: [].into() }
 }
@@ -92,10 +101,13 @@ pub(crate) fn continued(value: u8) -> Outcome {
 
 impl Player {
     /// The moment, with a number that no memo has had yet.
-    pub(crate) fn moment(&mut self) -> Moment {
+    pub(crate) async fn moment(&mut self, claim: ClaimRef) -> Moment {
         // Commits that wake a function take numbers from there on.
         self.n_memos += 20;
-        Moment { now: self.clock.now(), number: self.n_memos }
+        let memos = self.store.memos(claim.run).await.expect("look at memos").into_iter();
+        let heard = memos.filter(|memo| memo.row.node == claim.node && memo.row.number > 0);
+        let heard = heard.map(|memo| memo.row.key).collect();
+        Moment { now: self.clock.now(), number: self.n_memos, heard }
     }
 
     pub(crate) async fn store_memos(&mut self, deeds: &[(Pick, Deed)]) -> String {
@@ -104,14 +116,14 @@ impl Player {
             let Some(claim) = self.pick_doer(*pick) else { continue };
             // An engine has one claim of a task at a time.
             if tasks.insert((claim.run, claim.node)) {
-                requests.push(self.memo(claim, *deed));
+                requests.push(self.memo(claim, *deed).await);
             }
         }
         self.words.plain(self.store.store_memos(requests).await)
     }
 
-    fn memo(&mut self, claim: ClaimRef, deed: Deed) -> MemoRequest {
-        let Moment { now, number } = self.moment();
+    async fn memo(&mut self, claim: ClaimRef, deed: Deed) -> MemoRequest {
+        let Moment { now, number, .. } = self.moment(claim).await;
         let failure = || Failure::new(FailureKind::Error, "Error", "no \u{2603}");
         let (number, outcome, payload) = match deed.what {
             0 => (number, MemoOutcome::Given, Some(payload(&vec![deed.value; deed.value.into()]))),
@@ -130,8 +142,8 @@ impl Player {
 
     pub(crate) async fn listen(&mut self, pick: Pick, waits: Waits) -> String {
         let Some(claim) = self.pick_doer(pick) else { return String::new() };
-        let Moment { now, number } = self.moment();
-        let listening = Listening { waits: waits.all(now), next_memo: number };
+        let moment = self.moment(claim).await;
+        let listening = Listening { waits: waits.all(&moment), next_memo: moment.number };
         let request = ListenRequest { claim, listening };
         let answers = self.store.listen(vec![request]).await;
         let told = |answer: ListenAnswer| match answer {

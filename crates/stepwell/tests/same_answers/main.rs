@@ -8,6 +8,7 @@
 
 mod command;
 mod functions;
+mod leading;
 mod letters;
 mod looks;
 mod outcomes;

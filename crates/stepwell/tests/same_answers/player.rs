@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use stepwell::core::decide::{CancelRequest, RunSeed};
 use stepwell::core::id::{DefinitionId, Epoch, Node, Queue, RunId, RunKey, Tenant, WorkerId};
-use stepwell::core::lease::{LastBeat, Life};
 use stepwell::core::workflow::NodeKind;
 use stepwell::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, Clock, CommitItem, Committed, DynStore, FiredTimers,
-    HandedOver, InputsOf, Lead, ReapRequest, StartRequest, Started, StoreError, StoredDefinition,
-    TenantSettings, WorkerRegistration,
+    ClaimAnswer, ClaimRef, ClaimRequest, CommitItem, Committed, DynStore, HandedOver, InputsOf,
+    StartRequest, Started, StoreError, StoredDefinition, TenantSettings, WorkerRegistration,
 };
 use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::world::{self, Beats, payload};
@@ -22,7 +20,7 @@ use super::shapes::shape;
 use super::words::Words;
 
 /// Losses at which a task ends.
-const CRASH_LIMIT: u32 = 3;
+pub(super) const CRASH_LIMIT: u32 = 3;
 
 /// One store, and what its callers have got from it so far. The players of one stage know the
 /// same things by the same numbers.
@@ -33,9 +31,9 @@ pub(crate) struct Player {
     pub(crate) flows: Vec<Arc<StoredDefinition>>,
     pub(crate) requests: Vec<StartRequest>,
     pub(crate) claims: Vec<Held>,
-    epochs: Vec<Epoch>,
+    pub(super) epochs: Vec<Epoch>,
     pub(super) clock: Arc<ManualClock>,
-    beats: Beats,
+    pub(super) beats: Beats,
     n_claims: u64,
     pub(super) n_letters: u64,
     pub(super) n_memos: u64,
@@ -57,7 +55,7 @@ pub(crate) fn tenant(number: u8) -> Tenant {
     world::tenant(["zeta", "acme", "mole", "nobody"][usize::from(number) % 4])
 }
 
-fn worker(number: u8) -> WorkerId {
+pub(super) fn worker(number: u8) -> WorkerId {
     world::worker(["west", "east", "north"][usize::from(number) % 3])
 }
 
@@ -280,7 +278,10 @@ impl Player {
         let held = self.claims[self.pick(pick)?];
         let claim = held.of.claim;
         let is_step = held.kind == NodeKind::Step && claim.node != Node::ON_FAILURE;
-        is_step.then(|| drop(self.doers.insert((claim.run, claim.node))))?;
+        if !is_step {
+            return None;
+        }
+        self.doers.insert((claim.run, claim.node));
         Some(claim)
     }
 
@@ -311,7 +312,10 @@ impl Player {
                 End::Skipped if is_doer => End::Released,
                 end => *end,
             };
-            let moment = self.moment();
+            if matches!(end, End::Suspends { .. } | End::Continues { .. }) {
+                self.doers.insert((claim.run, claim.node));
+            }
+            let moment = self.moment(claim).await;
             items.push(CommitItem { claim, outcome: outcome(held, end, moment) });
             settled.push(ix);
         }
@@ -327,76 +331,5 @@ impl Player {
             }
             Err(error) => format!("{error:?}"),
         }
-    }
-
-    async fn elect(&mut self, command: &Command) -> String {
-        match command {
-            Command::Lead { candidate, ttl_secs } => {
-                let ttl = Duration::from_secs((*ttl_secs).into());
-                let answer = self.store.lead(&worker(*candidate), ttl).await;
-                if let Ok(Lead::Leading(epoch)) = &answer
-                    && !self.epochs.contains(epoch)
-                {
-                    assert!(self.epochs.iter().all(|old| old < epoch), "epochs only grow");
-                    self.epochs.push(*epoch);
-                }
-                let term = |lead| match lead {
-                    Lead::Leading(epoch) => self.epochs.iter().position(|known| *known == epoch),
-                    Lead::Following => None,
-                };
-                self.words.plain(answer.map(term))
-            }
-            Command::Resign { epoch } => {
-                let Some(epoch) = nth(&self.epochs, *epoch) else { return String::new() };
-                self.words.plain(self.store.resign(*epoch).await)
-            }
-            _ => unreachable!("{command:?} is no matter of leadership"),
-        }
-    }
-
-    /// The latest epoch for 0, the one before it for 1, and so on.
-    fn epoch(&self, back: u8) -> Option<Epoch> {
-        self.epochs.iter().rev().nth(back.into()).or(self.epochs.last()).copied()
-    }
-
-    async fn serve_time(&mut self, command: &Command) -> String {
-        match command {
-            Command::Fire { epoch, timers_max } => {
-                let Some(epoch) = self.epoch(*epoch) else { return String::new() };
-                let fired = self.fire(epoch, (*timers_max).into()).await;
-                self.words.plain(fired)
-            }
-            Command::Reap { epoch, workers_max } => {
-                let Some(epoch) = self.epoch(*epoch) else { return String::new() };
-                let (lives, mut dead) = self.lives().await;
-                dead.truncate((*workers_max).into());
-                let request = ReapRequest { crash_limit: CRASH_LIMIT, dead };
-                let reaped = self.store.reap(epoch, request).await;
-                // Beats are counted by each store as it likes.
-                let known = lives.into_iter();
-                let lives = known.map(|life| (life.last_beat.worker, life.lease, life.has_left));
-                self.words.plain(reaped.map(|reaped| (lives.collect::<Vec<_>>(), reaped)))
-            }
-            _ => unreachable!("{command:?} is no matter of time"),
-        }
-    }
-
-    /// The workers there are, and those that are dead.
-    async fn lives(&mut self) -> (Vec<Life>, Vec<LastBeat>) {
-        let lives = self.store.lives().await.expect("look at workers");
-        let dead = self.beats.look(self.clock.elapsed(), &lives);
-        (lives, dead)
-    }
-
-    /// A timer that fires may set another that is due at once, which the same round may reach or
-    /// not. So where many fire, they do until none is left.
-    async fn fire(&self, epoch: Epoch, timers_max: usize) -> Result<FiredTimers, StoreError> {
-        let mut fired = self.store.fire_timers(epoch, timers_max).await?;
-        let mut n_fired = fired.n_fired;
-        while self.theme.leaves_order_open() && fired.n_fired > 0 {
-            fired = self.store.fire_timers(epoch, timers_max).await?;
-            n_fired += fired.n_fired;
-        }
-        Ok(FiredTimers { n_fired, ..fired })
     }
 }

@@ -217,7 +217,7 @@ fn sqlite_lanes(address: &Address, n_lanes: usize) -> Result<Vec<Lane>, Failure>
         let connection = Connection::open(&path)?;
         connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
         connection.pragma_update(None, "synchronous", "full")?;
-        connection.busy_timeout(std::time::Duration::from_secs(60))?;
+        connection.busy_timeout(std::time::Duration::from_mins(1))?;
         let table = TABLE.replace("VALUES", "blob");
         connection.execute_batch(&format!("create table if not exists by_hand ({table})"))?;
         Ok(connection)

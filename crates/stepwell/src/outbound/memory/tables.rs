@@ -249,8 +249,12 @@ fn write_memos(run: &mut StoredRun, extras: &Extras) {
         run.memos.remove(forgotten);
     }
     for row in &extras.memos {
-        let memo = StoredMemo { row: row.clone(), payload: None };
-        run.memos.insert((row.node, row.key.clone()), MemoEntry { token: None, memo });
+        let key = (row.node, row.key.clone());
+        // What a function may have heard of is never replaced.
+        if run.memos.get(&key).is_none_or(|known| known.memo.row.number == 0) {
+            let memo = StoredMemo { row: row.clone(), payload: None };
+            run.memos.insert(key, MemoEntry { token: None, memo });
+        }
     }
 }
 

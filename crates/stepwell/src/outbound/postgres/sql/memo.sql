@@ -37,11 +37,12 @@ join stepwell.memo on memo.run = asked.run and memo.node = asked.node and memo.k
     and memo.token = asked.token
 
 -- name: put_memos
--- What decisions store; the runs are locked.
+-- What decisions store; the runs are locked. What a function may have heard of is never replaced.
 insert into stepwell.memo ({memo_names}, codec, bytes)
 select * from unnest({memo_arrays}, $13::text[], $14::bytea[])
 on conflict (run, node, key) do update set {memo_excluded}, codec = excluded.codec,
     bytes = excluded.bytes
+where memo.number = 0
 
 -- name: forget_memos
 delete from stepwell.memo
