@@ -1,7 +1,11 @@
 //! `start`, `resume` and `events` of a user's program.
 
+use std::process::ExitCode;
+
 use serde_json::{Value, json};
-use stepwell::{Ctx, Engine, SqliteStore};
+use stepwell::cli::App;
+use stepwell::ports::{Codec, CodecError, JsonCodec};
+use stepwell::{Ctx, Engine, SqliteStore, erased_serde};
 
 use crate::{Place, stderr, stdout};
 
@@ -78,7 +82,8 @@ fn the_log_of_a_run_is_printed_alone() {
 fn what_the_program_has_no_code_for_is_refused() {
     let place = Place::new();
     let unknown = stderr(&place.call(&["start", "lunch"]).code(1));
-    let says = "this program has no workflow \"lunch\"; it has approval, declined, double, greet";
+    let says = "this program has no workflow \"lunch\"; it has approval, declined, double, greet, \
+                patient";
     assert!(unknown.contains("SW0012") && unknown.contains(says), "{unknown}");
     start_elsewhere(&place);
     let resumed = stderr(&place.call(&["resume", "bakery/cake"]).code(1));
@@ -101,6 +106,52 @@ fn start_elsewhere(place: &Place) {
         engine.start(&bake, ()).id("cake").await.expect("it is started");
         engine.stop_gracefully().await;
     });
+}
+
+#[test]
+fn runs_of_a_codec_of_the_program_are_started_and_read_by_it() {
+    let place = Place::new();
+    let call = |args: &[&str]| {
+        let app = App::new(|builder| {
+            let mut builder = builder.default_tenant("bakery").codec(OtherCodec);
+            builder.function("double", async |ctx: Ctx<u64>| Ok(2 * ctx.input()));
+            builder
+        });
+        app.args([&["shop"], args, &["--store", &place.store]].concat()).run_blocking()
+    };
+    let start = ["start", "double", "--id", "d", "--input", "21"];
+    assert_eq!(call(&start), ExitCode::SUCCESS);
+    for _ in 0..2 {
+        assert_eq!(call(&["resume", "bakery/d"]), ExitCode::SUCCESS);
+    }
+    let shown = place.record(&["show", "bakery/d", "--payloads"]);
+    assert_eq!(
+        (&shown["input"]["codec"], &shown["run"]["status"]),
+        (&json!("other"), &json!("COMPLETED"))
+    );
+}
+
+/// JSON under another tag.
+struct OtherCodec;
+
+impl Codec for OtherCodec {
+    fn tag(&self) -> &'static str {
+        "other"
+    }
+
+    fn encode(&self, value: &dyn erased_serde::Serialize) -> Result<Vec<u8>, CodecError> {
+        JsonCodec.encode(value)
+    }
+
+    fn decode(
+        &self,
+        bytes: &[u8],
+        read: &mut dyn FnMut(
+            &mut dyn erased_serde::Deserializer<'_>,
+        ) -> Result<(), erased_serde::Error>,
+    ) -> Result<(), CodecError> {
+        JsonCodec.decode(bytes, read)
+    }
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn a_worker_executes_runs_until_it_is_told_to_stop() {
     place.call(&["start", "greet", "--id", "ada", "--input", "\"Ada\""]).success();
     let mut worker = Process::start(&place, &["worker", "--json"]);
     let ready = worker.record();
-    assert_eq!(ready["workflows"], json!(["approval", "declined", "double", "greet"]));
+    assert_eq!(ready["workflows"], json!(["approval", "declined", "double", "greet", "patient"]));
     assert!(ready["worker"].as_str().is_some_and(|id| id.starts_with("shop-")), "{ready}");
     // Others wait for what the worker does.
     let (assert, ends) =
@@ -65,17 +65,29 @@ fn a_resume_that_is_told_to_stop_hands_the_run_back() {
     let place = Place::new();
     place.call(&["start", "approval", "--id", "a"]).success();
     let resume = Process::start(&place, &["resume", "bakery/a", "--json"]);
-    wait_until_it_waits(&place);
+    wait_until(&place, |shown| shown["waits"].as_array().is_some_and(|waits| !waits.is_empty()));
     resume.terminate();
     assert_eq!(resume.exit_code(), Some(1));
     place.call(&["signal", "bakery/a", "approved", "\"by Grace\""]).success();
     assert_eq!(place.record(&["resume", "bakery/a"])["output"], "by Grace");
 }
 
-fn wait_until_it_waits(place: &Place) {
-    let waits = || {
-        let shown = place.record(&["show", "bakery/a"]);
-        shown["waits"].as_array().is_some_and(|waits| !waits.is_empty())
-    };
-    while !waits() {}
+#[test]
+fn a_resume_that_is_told_to_stop_lets_the_step_end_and_says_how_the_run_did() {
+    let place = Place::new();
+    let file = format!("{}.go", place.store);
+    let input = serde_json::to_string(&file).expect("a text is JSON");
+    place.call(&["start", "patient", "--id", "a", "--input", &input]).success();
+    let mut resume = Process::start(&place, &["resume", "bakery/a", "--json"]);
+    wait_until(&place, |shown| shown["tasks"][0]["state"] == "RUNNING");
+    resume.terminate();
+    std::fs::write(&file, "go").expect("there is room for a file");
+    let end = resume.record();
+    assert_eq!((&end["status"], &end["output"]), (&json!("COMPLETED"), &json!(true)));
+    assert_eq!(resume.exit_code(), Some(0));
+}
+
+/// Waits until the run `bakery/a` stands like this.
+fn wait_until(place: &Place, stands: impl Fn(&Value) -> bool) {
+    while !stands(&place.record(&["show", "bakery/a"])) {}
 }

@@ -20,6 +20,7 @@ pub(crate) fn app() -> App {
         builder.function("greet", greet);
         builder.function("declined", declined);
         builder.function("approval", approval);
+        builder.function("patient", patient);
         builder
     })
 }
@@ -33,6 +34,17 @@ async fn greet(ctx: Ctx<String, Shop>) -> Result<String> {
 
 async fn declined(ctx: Ctx<(), Shop>) -> Result<()> {
     ctx.step("charge", async || Err(StepError::permanent("the card was declined"))).await
+}
+
+/// A step that goes on until there is a file of this name.
+async fn patient(ctx: Ctx<String, Shop>) -> Result<bool> {
+    let step = ctx.step("watch", async || {
+        while !std::fs::exists(ctx.input())? {
+            tokio::task::yield_now().await;
+        }
+        Ok(true)
+    });
+    step.await
 }
 
 async fn approval(ctx: Ctx<(), Shop>) -> Result<String> {

@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 
+use serde_json::Value;
 use stepwell_core::code::Code;
 
 use super::app::{App, Role};
-use super::client::Client;
 use super::run_end::RunEnd;
 use super::run_name::RunArgs;
 use super::words::printable;
 use super::{Failure, Output, StoreArgs};
-use crate::api::Engine;
+use crate::api::{Engine, Run};
 use crate::error::Error;
 use crate::ports::{DynStore, RunView};
 use crate::wiring::shutdown_signal;
@@ -36,43 +36,53 @@ pub(super) struct ResumeArgs {
 }
 
 pub(super) async fn run(args: &ResumeArgs, app: App, output: Output) -> Result<(), Failure> {
-    let client = Client::connect(&args.store).await?;
-    let found = args.run.find(&client.store).await?;
-    if found.row.status.is_terminal() {
-        let end = RunEnd::read(&client.store, &client.run(&found).await?).await?;
-        client.close().await;
-        return end.print(output);
-    }
-    client.close().await;
-    drop(client);
-    work(args, &found, app, output).await
-}
-
-/// Works until the run has ended, or the process is told to stop.
-async fn work(args: &ResumeArgs, found: &RunView, app: App, output: Output) -> Result<(), Failure> {
     let told_to_stop = shutdown_signal();
+    // Looked for first, so that a store is not made for a run that is not there.
+    let found = args.run.find(&args.store.open_to_read().await?).await?;
+    let is_over = found.row.status.is_terminal();
+    let role = if is_over { Role::Client } else { Role::Worker };
     let store = args.store.open_to_work().await?;
-    let engine = app.engine(DynStore::clone(&store), Role::Worker).await?;
-    check_code(&engine, found)?;
+    let engine = app.engine(DynStore::clone(&store), role).await?;
+    if !is_over {
+        check_code(&engine, &found)?;
+    }
     let (tenant, id) = (found.row.tenant.as_str(), found.row.id.as_str());
     let run = engine.run_handle(tenant, id).await?;
     let name = printable(&format!("{tenant}/{id}"));
-    if !output.is_json() {
+    if !is_over && !output.is_json() {
         let says = format!("working until run {name} has ended; Ctrl-C stops");
         // There is nobody left to tell when standard error is closed.
         let _ = writeln!(io::stderr().lock(), "{says}");
     }
-    tokio::select! {
-        biased;
-        ended = run.ended() => drop(ended?),
-        () = told_to_stop => {}
+    let result = work(&engine, &run, told_to_stop).await;
+    match result {
+        Err(error) if error.code() == Code::Stopped => {
+            Err(Failure::Unexpected(format!("stopped before run {name} has ended")))
+        }
+        result => RunEnd::read(&store, &run, result).await?.print(output),
     }
-    let has_ended = run.status().await?.is_terminal();
-    let end = if has_ended { Some(RunEnd::read(&store, &run).await?) } else { None };
-    engine.stop_gracefully().await;
-    match end {
-        Some(end) => end.print(output),
-        None => Err(Failure::Unexpected(format!("stopped before run {name} has ended"))),
+}
+
+/// Works until the run has ended or the process is told to stop, and stops the engine. What ends
+/// while it drains counts as well.
+async fn work(
+    engine: &Engine,
+    run: &Run,
+    told_to_stop: impl Future<Output = ()>,
+) -> Result<Value, Error> {
+    let result = run.result();
+    tokio::pin!(result);
+    let ended = tokio::select! {
+        biased;
+        ended = &mut result => Some(ended),
+        () = told_to_stop => None,
+    };
+    match ended {
+        Some(ended) => {
+            engine.stop_gracefully().await;
+            ended
+        }
+        None => tokio::join!(result, engine.stop_gracefully()).0,
     }
 }
 

@@ -27,11 +27,15 @@ struct EndRecord<'end> {
 }
 
 impl RunEnd {
-    /// Reads how a run that has ended did so.
-    pub(super) async fn read(store: &DynStore, run: &Run) -> Result<Self, Failure> {
+    /// Reads what else there is to say of a run that has ended with this.
+    pub(super) async fn read(
+        store: &DynStore,
+        run: &Run,
+        result: Result<Value, Error>,
+    ) -> Result<Self, Failure> {
         let gone = || StoreError::Corrupt { what: format!("run {} is gone", run.key()) };
         let view = store.run(run.key()).await?.ok_or_else(gone)?;
-        Ok(Self { view, result: run.result().await })
+        Ok(Self { view, result })
     }
 
     /// Says how it ended.

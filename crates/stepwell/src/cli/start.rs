@@ -98,8 +98,8 @@ pub(super) async fn run(args: &StartArgs, app: App, output: Output) -> Result<()
             // There is nobody left to tell when standard error is closed.
             let _ = writeln!(io::stderr().lock(), "{says}");
         }
-        run.ended().await?;
-        RunEnd::read(&store, &run).await?.print(output)?;
+        let result = run.result().await;
+        RunEnd::read(&store, &run, result).await?.print(output)?;
     }
     engine.stop_gracefully().await;
     Ok(())
