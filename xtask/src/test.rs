@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::Failure;
 use crate::cargo::{Step, has_subcommand, run_steps, run_steps_with};
-use crate::postgres::{self, URL_VARIABLE};
+use crate::postgres::{self, NO_POOLER_VARIABLE, URL_VARIABLE};
 
 pub(crate) const SUMMARY: &str =
     "run all tests and doc tests; --quick leaves out what needs a server or minutes";
@@ -46,21 +46,29 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), Failure> {
 
 /// All tests.
 pub(crate) fn run_all(root: &Path) -> Result<(), Failure> {
-    postgres::ensure_pooler()?;
-    with_server(root, &[best(root, NEXTEST, BUILT_IN), DOC_TESTS])
+    let mut variables = Vec::new();
+    if !postgres::ensure_pooler() {
+        variables.push((NO_POOLER_VARIABLE, "1".to_owned()));
+    }
+    with_server(root, &[best(root, NEXTEST, BUILT_IN), DOC_TESTS], variables)
 }
 
 /// All interleavings.
 pub(crate) fn interleave(root: &Path) -> Result<(), Failure> {
-    with_server(root, &[best(root, INTERLEAVE, INTERLEAVE_BUILT_IN)])
+    with_server(root, &[best(root, INTERLEAVE, INTERLEAVE_BUILT_IN)], Vec::new())
 }
 
-fn with_server(root: &Path, steps: &[Step]) -> Result<(), Failure> {
+fn with_server(
+    root: &Path,
+    steps: &[Step],
+    mut variables: Vec<(&'static str, String)>,
+) -> Result<(), Failure> {
     if env::var_os(URL_VARIABLE).is_some() {
-        return run_steps(root, steps);
+        return run_steps_with(root, steps, &variables);
     }
     let cluster = postgres::start()?;
-    run_steps_with(root, steps, &[(URL_VARIABLE, cluster.url())])
+    variables.push((URL_VARIABLE, cluster.url()));
+    run_steps_with(root, steps, &variables)
 }
 
 /// The step for nextest where it is installed, else the one for cargo's own runner.
