@@ -99,11 +99,12 @@ impl QueueSet<'_> {
         let unserved = self.take(TENANTS_READY_AT, WITHDRAW_READY_AT, &places.unserved).await?;
         let is_full = |tasks: &[Queued]| tasks.len() >= SETTLED_SERVICES_MAX;
         let is_left = is_full(&back) || is_full(&moved) || is_full(&unserved);
-        self.return_positions(&unserved).await?;
         let gone: Vec<_> = unserved.iter().map(|task| (task.run, task.node)).collect();
         back.extend(self.follow(ids, moved).await?);
         back.sort_by_key(|task| task.number);
         let n_back = self.enqueue(back, Arrivals::UnderWay).await?;
+        // Those who come back are stamped before the places of those who go are given back.
+        self.return_positions(&unserved).await?;
         // Room that they leave is for those who waited behind the limit.
         let n_freed = self.free_admissions(&gone).await?;
         let unserved = self.follow(ids, unserved).await?;
