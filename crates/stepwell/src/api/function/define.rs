@@ -32,6 +32,11 @@ pub struct Function<I, O, S = ()> {
 type Complete<I, O, S> = fn(Definer<I, S>, StepRef<O, Always>) -> Workflow<I, O, S>;
 
 /// What an engine can register: a [`Workflow`], or a [`Function`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be registered by an engine whose state is `{S}`",
+    label = "no workflow or function with this state",
+    note = "what workflows share is given to the builder before them, by `builder.state(..)`"
+)]
 pub trait IntoWorkflow<S> {
     /// The input of its runs.
     type Input;
