@@ -59,6 +59,12 @@ impl Names {
     }
 }
 
+/// Whether a name ends as the key of a later call does: it would answer for that call.
+fn looks_counted(name: &str) -> bool {
+    let count = name.rsplit_once('#').map(|(_, count)| count);
+    count.is_some_and(|count| !count.is_empty() && count.bytes().all(|b| b.is_ascii_digit()))
+}
+
 impl<V: Value> Journal<V> {
     /// The function is polled, perhaps because of something outside of it.
     pub fn begin_poll(&mut self, is_foreign: bool) {
@@ -98,13 +104,12 @@ impl<V: Value> Journal<V> {
     }
 
     fn check_name(&mut self, name: &str) {
-        let plain = name.rsplit_once('[').map_or(name, |(before_id, _)| before_id);
         if name.is_empty() {
             self.refuse("a step of a function has an empty name; give it one");
-        } else if plain.contains('#') || name.contains('\0') {
+        } else if looks_counted(name) || name.contains('\0') {
             self.refuse(&format!(
-                "{name:?} cannot name a step of a function: `#` counts calls, and NUL cannot be \
-                 stored"
+                "{name:?} cannot name a step of a function: `#` and a number at its end are for \
+                 counting calls, and NUL cannot be stored"
             ));
         } else if name.len() > MEMO_KEY_BYTES_MAX - 16 {
             let n = name.len();
@@ -126,6 +131,21 @@ impl<V: Value> Journal<V> {
                  have been inserted before others, whose records now answer for other calls",
                 key.text()
             ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_reads_as_the_key_of_a_later_call_is_refused_wherever_it_stands() {
+        for name in ["a#2", "eu/a#2", "map[1]/a#12", "#3"] {
+            assert!(looks_counted(name), "{name}");
+        }
+        for name in ["a", "a#", "a#b", "item[x#2]", "map[x#2]/a", "a#2b"] {
+            assert!(!looks_counted(name), "{name}");
         }
     }
 }
