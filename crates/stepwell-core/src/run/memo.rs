@@ -76,6 +76,28 @@ super::state::states! {
 }
 
 impl MemoOutcome {
+    /// What stores keep in columns of its own, read back.
+    ///
+    /// # Errors
+    /// With what is missing or not known.
+    pub fn of_columns(
+        state: MemoState,
+        due: Option<Timestamp>,
+        failure: Option<Failure>,
+        refers_to: Option<u64>,
+    ) -> Result<Self, &'static str> {
+        let number = refers_to.ok_or("a memo does not say by what it ended");
+        Ok(match state {
+            MemoState::Begun => Self::Begun { due, failure },
+            MemoState::Given => Self::Given,
+            MemoState::Failed => Self::Failed(failure.ok_or("a failed memo has no failure")?),
+            MemoState::Slept => Self::Slept,
+            MemoState::Signalled => Self::Ended(Resumed::Signal(number?)),
+            MemoState::TimedOut => Self::Ended(Resumed::TimedOut),
+            MemoState::Round => Self::Round(u32::try_from(number?).unwrap_or(u32::MAX)),
+        })
+    }
+
     /// The outcome without its details.
     #[must_use]
     pub const fn state(&self) -> MemoState {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use stepwell_core::decide::Notes;
 use stepwell_core::failure::clean_text;
+use stepwell_core::function::derived;
 use stepwell_core::id::{RunId, Tenant};
 use stepwell_core::limits::{NOTE_BYTES_MAX, NOTE_NAME_BYTES_MAX, NOTES_MAX, PROGRESS_BYTES_MAX};
 use stepwell_core::run::{MemoOutcome, RunFailure};
@@ -126,6 +127,11 @@ impl TaskContext {
             0 => format!("{}/{}", self.claim.run, self.step()),
             round => format!("{}/{}~{round}", self.claim.run, self.step()),
         }
+    }
+
+    /// Bytes that are the same whenever its function asks for this key in this round.
+    pub(crate) fn derived(&self, key: &str) -> [u8; 32] {
+        derived(self.claim.run, self.claim.node, self.round, key)
     }
 
     /// The store's time, as well as this process can tell.

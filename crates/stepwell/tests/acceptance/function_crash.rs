@@ -107,6 +107,6 @@ fn a_crash_anywhere_repeats_at_most_what_was_under_way() {
 }
 
 in_memory_only! {
-    "hundreds of crashes are enough in memory":
+    "other stores have threads of their own, so that turns cannot be counted there":
     a_crash_anywhere_repeats_at_most_what_was_under_way,
 }

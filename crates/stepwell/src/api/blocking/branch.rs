@@ -69,10 +69,7 @@ impl Branch {
         let name = ctx.scoped_name(name);
         let function = ctx.task.function();
         if let Doing::Step { key, .. } = doing() {
-            function.journal().refuse(&format!(
-                "{name:?} is called inside of step {key:?}; a step has no steps of its own: call \
-                 one after the other"
-            ));
+            function.refuse_in_step(&name, &key);
         }
         // On another thread of the user's own, nothing fixes when it is called.
         let is_unordered = thread::current().id() != self.thread;

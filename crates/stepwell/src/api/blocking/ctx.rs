@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use stepwell_core::function::{Call, derived};
+use stepwell_core::function::Call;
 use stepwell_core::retry::Retry;
 use stepwell_core::run::Attributes;
 use stepwell_core::time::Timestamp;
@@ -19,7 +19,7 @@ use super::join::{BranchOf, Operations};
 use super::op::Place;
 use super::operations::{FunctionSleep, FunctionStep, FunctionWait};
 use crate::api::ctx::Ctx as AsyncCtx;
-use crate::api::function::{IntoStepName, signals_of};
+use crate::api::function::{IntoStepName, random_of, signals_of, uuid_of};
 use crate::api::step_error::Result;
 use crate::api::step_ref::{Kind, StepRef};
 
@@ -141,19 +141,16 @@ impl<I, S> Ctx<I, S> {
 
     /// As [`crate::Ctx::random`].
     pub fn random(&self, name: impl IntoStepName) -> u64 {
-        let bytes = self.derived(name);
-        u64::from_le_bytes(std::array::from_fn(|ix| bytes[ix]))
+        random_of(self.derived(name))
     }
 
     /// As [`crate::Ctx::uuid`].
     pub fn uuid(&self, name: impl IntoStepName) -> Uuid {
-        let bytes = self.derived(name);
-        uuid::Builder::from_custom_bytes(std::array::from_fn(|ix| bytes[ix])).into_uuid()
+        uuid_of(self.derived(name))
     }
 
     fn derived(&self, name: impl IntoStepName) -> [u8; 32] {
-        let key = self.branch.take_key(&self.ctx, name).text();
-        derived(self.ctx.task.claim.run, self.ctx.task.claim.node, self.ctx.task.round, &key)
+        self.ctx.task.derived(&self.branch.take_key(&self.ctx, name).text())
     }
 
     /// Sends a signal to another run by `.to(..).wait()?`, once. See [`crate::Ctx::signal`].

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use stepwell_core::function::{Key, derived};
+use stepwell_core::function::Key;
 use stepwell_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -131,19 +131,16 @@ impl<I, S> Ctx<I, S> {
 
     /// A number by chance that is the same whenever the function runs again.
     pub fn random(&self, name: impl IntoStepName) -> u64 {
-        let bytes = self.derived(name);
-        u64::from_le_bytes(std::array::from_fn(|ix| bytes[ix]))
+        random_of(self.derived(name))
     }
 
     /// An id by chance that is the same whenever the function runs again.
     pub fn uuid(&self, name: impl IntoStepName) -> Uuid {
-        let bytes = self.derived(name);
-        uuid::Builder::from_custom_bytes(std::array::from_fn(|ix| bytes[ix])).into_uuid()
+        uuid_of(self.derived(name))
     }
 
     fn derived(&self, name: impl IntoStepName) -> [u8; 32] {
-        let key = self.take_key(name).text();
-        derived(self.task.claim.run, self.task.claim.node, self.task.round, &key)
+        self.task.derived(&self.take_key(name).text())
     }
 
     /// The same context with names of its own: in the scope `eu`, the step `charge` is recorded as
@@ -199,11 +196,7 @@ impl<I, S> Ctx<I, S> {
         let is_foreign = match doing() {
             Doing::Function { task, is_foreign } if task == self.task.claim => is_foreign,
             Doing::Step { task, key } if task == self.task.claim => {
-                let message = format!(
-                    "{name:?} is called inside of step {key:?}; a step has no steps of its own: \
-                     call one after the other"
-                );
-                function.journal().refuse(&message);
+                function.refuse_in_step(&name, &key);
                 false
             }
             _ => {
@@ -223,4 +216,14 @@ impl<I, S> Ctx<I, S> {
             None => name,
         }
     }
+}
+
+/// A number from derived bytes.
+pub(crate) fn random_of(bytes: [u8; 32]) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|ix| bytes[ix]))
+}
+
+/// An id from derived bytes.
+pub(crate) fn uuid_of(bytes: [u8; 32]) -> Uuid {
+    uuid::Builder::from_custom_bytes(std::array::from_fn(|ix| bytes[ix])).into_uuid()
 }

@@ -21,6 +21,7 @@ pub use sleep::FunctionSleep;
 pub use step::FunctionStep;
 pub use wait::FunctionWait;
 
+pub(crate) use ctx::{random_of, uuid_of};
 pub(crate) use op::read_value;
 pub(crate) use step::{step_output, timed_out};
 pub(crate) use wait::{as_called, signals_of};

@@ -79,6 +79,14 @@ impl FunctionState {
         MemoRequest { claim, memos, forgives }
     }
 
+    /// Refuses something that is called inside of a step.
+    pub(crate) fn refuse_in_step(&self, name: &str, step: &str) {
+        self.journal().refuse(&format!(
+            "{name:?} is called inside of step {step:?}; a step has no steps of its own: call one \
+             after the other"
+        ));
+    }
+
     /// Blocking code was told to stop without anything to wait for: its task is handed back.
     pub(crate) fn release(&self) {
         self.is_released.store(true, Ordering::Release);

@@ -58,27 +58,11 @@ pub(crate) fn read(row: &Row) -> Read<(RunKey, MemoRow)> {
 
 fn outcome(cells: Cells<'_>) -> Read<MemoOutcome> {
     let state = cells.state(Col::State, MemoState::ALL, |state| state as i16)?;
-    let failure = || cells.optional_json::<Failure>(Col::Failure, "memo failure");
-    let refers_to = || {
-        let number: Option<i64> = cells.get(Col::RefersTo)?;
-        let number = number.and_then(|number| u64::try_from(number).ok());
-        number.ok_or_else(|| corrupt("a memo does not say by what it ended"))
-    };
-    Ok(match state {
-        MemoState::Begun => {
-            MemoOutcome::Begun { due: cells.optional_time(Col::DueAt)?, failure: failure()? }
-        }
-        MemoState::Given => MemoOutcome::Given,
-        MemoState::Failed => {
-            let failure = failure()?.ok_or_else(|| corrupt("a failed memo has no failure"))?;
-            MemoOutcome::Failed(failure)
-        }
-        MemoState::Slept => MemoOutcome::Slept,
-        MemoState::Signalled => MemoOutcome::Ended(Resumed::Signal(refers_to()?)),
-        MemoState::TimedOut => MemoOutcome::Ended(Resumed::TimedOut),
-        MemoState::Round => MemoOutcome::Round(u32::try_from(refers_to()?).unwrap_or(u32::MAX)),
-        _ => return Err(corrupt("a memo is in a state this version does not know")),
-    })
+    let due = cells.optional_time(Col::DueAt)?;
+    let failure = cells.optional_json::<Failure>(Col::Failure, "memo failure")?;
+    let refers_to: Option<i64> = cells.get(Col::RefersTo)?;
+    let refers_to = refers_to.and_then(|number| u64::try_from(number).ok());
+    MemoOutcome::of_columns(state, due, failure, refers_to).map_err(corrupt)
 }
 
 selected! {

@@ -58,27 +58,10 @@ fn read(row: Cells<'_, '_>) -> Rows<MemoRow> {
 
 fn outcome(row: Cells<'_, '_>) -> Rows<MemoOutcome> {
     let state = row.state(const { at("state") }, MemoState::ALL, |state| state as i64)?;
-    let failure = || row.optional_json::<Failure>("memo failure", const { at("failure") });
-    let refers_to = || {
-        let number = row.optional_unsigned(const { at("refers_to") })?;
-        number.ok_or_else(|| corrupt("a memo does not say by what it ended"))
-    };
-    Ok(match state {
-        MemoState::Begun => MemoOutcome::Begun {
-            due: row.optional_time(const { at("due_at") })?,
-            failure: failure()?,
-        },
-        MemoState::Given => MemoOutcome::Given,
-        MemoState::Failed => {
-            let failure = failure()?.ok_or_else(|| corrupt("a failed memo has no failure"))?;
-            MemoOutcome::Failed(failure)
-        }
-        MemoState::Slept => MemoOutcome::Slept,
-        MemoState::Signalled => MemoOutcome::Ended(Resumed::Signal(refers_to()?)),
-        MemoState::TimedOut => MemoOutcome::Ended(Resumed::TimedOut),
-        MemoState::Round => MemoOutcome::Round(u32::try_from(refers_to()?).unwrap_or(u32::MAX)),
-        _ => return Err(corrupt("a memo is in a state this version does not know")),
-    })
+    let due = row.optional_time(const { at("due_at") })?;
+    let failure = row.optional_json::<Failure>("memo failure", const { at("failure") })?;
+    let refers_to = row.optional_unsigned(const { at("refers_to") })?;
+    MemoOutcome::of_columns(state, due, failure, refers_to).map_err(corrupt)
 }
 
 selected! {
