@@ -1,5 +1,7 @@
 //! Cells of a row, read by the names of its columns.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde::de::DeserializeOwned;
 use stepwell_core::id::{DefinitionId, Node, RunKey, Token};
 use stepwell_core::run::Resumed;
@@ -115,6 +117,13 @@ impl<'r> Cells<'r> {
 
     pub(super) fn time(self, column: impl Columns) -> Read<Timestamp> {
         Ok(Timestamp::from_micros(self.get(column)?))
+    }
+
+    /// A moment of the server's clock, in microseconds.
+    pub(super) fn moment(self, column: impl Columns) -> Read<i64> {
+        let at: SystemTime = self.get(column)?;
+        let since_epoch = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
     }
 
     pub(super) fn optional_time(self, column: impl Columns) -> Read<Option<Timestamp>> {

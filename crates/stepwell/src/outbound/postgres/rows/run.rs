@@ -108,7 +108,7 @@ selected! {
 
 /// When a run was locked, in microseconds.
 pub(crate) fn read_locked_at(row: &Row) -> Read<i64> {
-    Cells::of(row).behind::<Col>().get(Locked::At)
+    Cells::of(row).behind::<Col>().moment(Locked::At)
 }
 
 /// The number of a run's tenant.

@@ -64,7 +64,7 @@ selected! {
 
 /// When a task was locked, in microseconds.
 pub(crate) fn read_locked_at(row: &Row) -> Read<i64> {
-    Cells::of(row).behind::<Col>().get(Locked::At)
+    Cells::of(row).behind::<Col>().moment(Locked::At)
 }
 
 /// The number of the worker that holds a task.

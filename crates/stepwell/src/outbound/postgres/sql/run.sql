@@ -1,11 +1,10 @@
 -- name: lock_runs
 -- Locked in key order, by a statement of its own: what is read to decide is read later. Each row
--- comes with the time at which it was locked: the transaction may have begun before others that
--- decided about the run and went first, and must not seem to have decided before them.
-with locked as materialized (
-    select {run} from stepwell.run where run.key = any($1) order by run.key for update of run
-)
-select locked.*, {clock} from locked
+-- comes with a time at which nobody else could decide about its run any more: the clock is read
+-- before the row is locked, and once more if somebody changed the row meanwhile. The transaction
+-- may have begun before others that went first, and must not seem to have decided before them.
+select {run}, {locked_at}
+from stepwell.run where run.key = any($1) order by run.key for update of run
 
 -- name: read_run
 select {run}, tenant.name from stepwell.run join stepwell.tenant using (tenant_no)

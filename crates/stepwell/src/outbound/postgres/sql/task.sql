@@ -1,24 +1,18 @@
 -- name: lock_tasks
--- Locked after their runs, in order; a claim that holds one is waited for. Each row comes with the
--- time at which it was locked: what such a claim started is not ended before.
-with locked as materialized (
-    select {task}
-    from unnest($1::uuid[], $2::int[]) as asked (run, node)
-    join stepwell.task on task.run = asked.run and task.node = asked.node
-    order by task.run, task.node
-    for update of task
-)
-select locked.*, {clock} from locked
+-- Locked after their runs, in order; a claim that holds one is waited for. Each row comes with a
+-- time as those of lock_runs do: what such a claim started is not ended before.
+select {task}, {locked_at}
+from unnest($1::uuid[], $2::int[]) as asked (run, node)
+join stepwell.task on task.run = asked.run and task.node = asked.node
+order by task.run, task.node
+for update of task
 
 -- name: lock_open_tasks
 -- Locked after their runs, in order, with the time as of lock_tasks.
-with locked as materialized (
-    select {task} from stepwell.task
-    where task.run = any($1) and task.state < {task.COMPLETED}
-    order by task.run, task.node
-    for update of task
-)
-select locked.*, {clock} from locked
+select {task}, {locked_at} from stepwell.task
+where task.run = any($1) and task.state < {task.COMPLETED}
+order by task.run, task.node
+for update of task
 
 -- name: read_some_tasks
 select {task}
