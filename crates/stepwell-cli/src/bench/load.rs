@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use stepwell::core::id::RunKey;
-use stepwell::ports::DynStore;
+use stepwell::ports::{AwaitedRun, DynStore, RunEnd};
 use stepwell::{Config, Engine, NewRun, RunStatus, StepRef, Workflow, WorkflowRef};
 
 use super::bench_store::OpenStore;
@@ -53,7 +53,7 @@ impl Pace {
 pub(super) const TENANT: &str = "bench";
 
 /// All runs have ended when an engine is stopped.
-const GRACE: Duration = Duration::from_secs(5);
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 /// How often to look whether there is room for more runs.
 const PACE_INTERVAL: Duration = Duration::from_micros(200);
@@ -173,8 +173,10 @@ pub(super) async fn take_through(
 pub(super) async fn check_completed(store: &DynStore, keys: &[RunKey]) -> Result<(), Failure> {
     let mut n_completed = 0;
     for some in keys.chunks(START_BATCH) {
-        let ended = store.ended(some).await?;
-        n_completed += ended.iter().filter(|(_, s)| *s == RunStatus::Completed).count();
+        let some: Vec<AwaitedRun> = some.iter().copied().map(AwaitedRun::from).collect();
+        let ended = store.ended(&some).await?;
+        let is_completed = |end: &RunEnd| end.status == RunStatus::Completed;
+        n_completed += ended.iter().filter(|(_, end)| is_completed(end)).count();
     }
     if n_completed != keys.len() {
         let n_runs = keys.len();

@@ -206,6 +206,12 @@ impl Definition {
         self.step_policy(node).map_or(Retry::never(), |policy| policy.retry)
     }
 
+    /// The step whose output the run gives, if there is one.
+    #[must_use]
+    pub fn output_step(&self) -> Option<Node> {
+        self.policy.output.map(|rule| rule.node)
+    }
+
     /// The queue a node's tasks wait in. Tasks the engine inserts wait where the first step
     /// does, since whoever serves the workflow serves that queue.
     #[must_use]

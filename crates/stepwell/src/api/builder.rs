@@ -20,12 +20,12 @@ use super::step_error::Result as StepResult;
 use super::stop::Shutdown;
 use super::workflow::{Workflow, WorkflowRef};
 use crate::engine::{
-    Committer, Config, FunctionParts, MemoWriter, Parts, RegisteredWorkflow, Registry, Signaller,
-    Starter, StepBody, StepFn, WorkerSlots,
+    AwaitedRuns, Committer, Config, FunctionParts, MemoWriter, Parts, RegisteredWorkflow, Registry,
+    Signaller, Starter, StepBody, StepFn, WorkerSlots,
 };
 use crate::error::Error;
 use crate::ports::{Clock, Codec, DynStore, Ids, JsonCodec, Spawner};
-use crate::services::{EndWaiters, lead_loop};
+use crate::services::{lead_loop, start_waking};
 use crate::wiring::{EngineRuntime, host_name};
 use crate::worker::Worker;
 
@@ -257,10 +257,11 @@ async fn start_parts(
     let slots = (parts.config.slots > 0).then(|| WorkerSlots::new(&parts));
     let starter = Starter::start(&parts, &registry, slots.as_ref().map(|(slots, _)| slots));
     let signaller = Signaller::start(&parts);
-    let end_waiters = EndWaiters::start(&parts);
+    let awaited_runs = AwaitedRuns::default();
+    start_waking(&parts, &awaited_runs);
     let leading = TaskTracker::new();
     let worker = if let Some(slots) = slots {
-        let committer = Committer::start(&parts, &slots.0);
+        let committer = Committer::start(&parts, &slots.0, &awaited_runs);
         let stopping = slots.0.stopping.clone();
         let functions = FunctionParts { memos: MemoWriter::start(&parts), stopping };
         drop(parts.functions.set(functions));
@@ -282,7 +283,7 @@ async fn start_parts(
         registry,
         starter,
         signaller,
-        end_waiters,
+        awaited_runs,
         worker,
         default_tenant,
         shutdown,

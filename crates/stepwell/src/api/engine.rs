@@ -16,12 +16,11 @@ use super::start::{Names, NewRun, Start, StartAndWait, bad_name};
 use super::stop::Shutdown;
 use super::views::RunPage;
 use super::workflow::WorkflowRef;
-use crate::engine::{Parts, Registry, Signaller, Starter, already_started};
+use crate::engine::{AwaitedRuns, Parts, Registry, Signaller, Starter, already_started};
 use crate::error::Error;
 #[cfg(feature = "cli")]
 use crate::ports::{Codec, JsonCodec};
 use crate::ports::{RunFilter, Store, StoredDefinition};
-use crate::services::EndWaiters;
 use crate::worker::{StopReport, Worker};
 
 /// Executes workflows on a store. Cheap to clone.
@@ -39,7 +38,7 @@ pub(crate) struct Inner {
     pub(super) registry: Arc<Registry>,
     pub(super) starter: Starter,
     pub(super) signaller: Signaller,
-    pub(super) end_waiters: EndWaiters,
+    pub(super) awaited_runs: AwaitedRuns,
     pub(super) worker: Option<Arc<Worker>>,
     pub(super) default_tenant: Option<Tenant>,
     pub(super) shutdown: Arc<Shutdown>,

@@ -19,9 +19,11 @@ use super::run_output::ReadOutput;
 use super::signal::{Signal, ToRun};
 use super::step_ref::{Kind, StepRef};
 use super::views::{Attempt, Memo, OpenWait, RunEvent, RunOutcome, SentSignal, TaskStatus};
-use crate::engine::{as_declared, decode};
+use crate::engine::{EndWaiter, as_declared, decode};
 use crate::error::Error;
-use crate::ports::{DynStore, Payload, RunView, StoreError, StoredDefinition};
+use crate::ports::{
+    AwaitedRun, DynStore, EndOutput, Payload, RunEnd, RunView, StoreError, StoredDefinition,
+};
 
 /// How long a look at a run may take that is waited for while its engine stops.
 const LAST_LOOK_TTL: Duration = Duration::from_secs(5);
@@ -96,8 +98,14 @@ impl<O> Run<O> {
     /// engine is stopped meanwhile or its runtime ends (`SW0015`). The run itself is not touched by
     /// any of them.
     pub async fn result(&self) -> Result<O, Error> {
-        let status = self.ended().await?;
-        self.read_result(status).await
+        let output = self.definition.definition.output_step();
+        let waiter = || self.inner.awaited_runs.wait_for(self.key, output);
+        self.read_result(self.end_of(waiter).await?)
+    }
+
+    /// As [`result`](Self::result), by a caller that has waited since before the start.
+    pub(super) async fn result_of(&self, waiter: EndWaiter) -> Result<O, Error> {
+        self.read_result(self.end_of(|| waiter).await?)
     }
 
     /// As [`Run::result`], waiting at most `timeout`.
@@ -112,7 +120,7 @@ impl<O> Run<O> {
         }
         // The run may have ended a moment ago, with the hint still on its way.
         match self.end_so_far().await {
-            Ok(Some(status)) => self.read_result(status).await,
+            Ok(Some(end)) => self.read_result(end),
             Ok(None) | Err(Error::Unavailable { .. }) => {
                 Err(Error::WaitTimedOut { run: self.id.clone(), waited: timeout })
             }
@@ -125,23 +133,27 @@ impl<O> Run<O> {
     /// # Errors
     /// When the engine is stopped meanwhile, or its runtime ends.
     pub async fn ended(&self) -> Result<RunStatus, Error> {
+        Ok(self.end_of(|| self.inner.awaited_runs.wait_for(self.key, None)).await?.status)
+    }
+
+    async fn end_of(&self, waiter: impl FnOnce() -> EndWaiter) -> Result<RunEnd, Error> {
         self.inner.check_open()?;
         tokio::select! {
             biased;
-            Some(status) = self.inner.end_waiters.ended(self.key) => Ok(status),
+            Some(end) = waiter().ended() => Ok(end),
             () = self.inner.shutdown.over() => self.end_at_last().await,
         }
     }
 
     /// How the run has ended by the time its engine stops: the last drained step may have ended it.
-    async fn end_at_last(&self) -> Result<RunStatus, Error> {
+    async fn end_at_last(&self) -> Result<RunEnd, Error> {
         let look = tokio::select! {
             biased;
             look = self.end_so_far() => look,
             () = self.inner.parts.clock.sleep(LAST_LOOK_TTL) => Ok(None),
         };
         match look {
-            Ok(Some(status)) => Ok(status),
+            Ok(Some(end)) => Ok(end),
             Ok(None) | Err(Error::Unavailable { .. }) => Err(Error::stopped()),
             Err(error) => Err(error),
         }
@@ -149,26 +161,32 @@ impl<O> Run<O> {
 
     /// How the run ended, if it has. Asked once: the caller's time is up, and nobody waits for the
     /// store to come back.
-    async fn end_so_far(&self) -> Result<Option<RunStatus>, Error> {
-        let view = self.inner.parts.store.run(self.key).await?.ok_or_else(|| self.unknown())?;
-        Ok(Some(view.row.status).filter(|status| status.is_terminal()))
+    async fn end_so_far(&self) -> Result<Option<RunEnd>, Error> {
+        let output = self.definition.definition.output_step();
+        let ended = self.inner.parts.store.ended(&[AwaitedRun { run: self.key, output }]).await?;
+        Ok(ended.into_iter().next().map(|(_, end)| end))
     }
 
-    async fn read_result(&self, status: RunStatus) -> Result<O, Error> {
-        match status {
+    fn read_result(&self, end: RunEnd) -> Result<O, Error> {
+        match end.status {
             RunStatus::Cancelled => return Err(Error::RunCancelled { run: self.id.clone() }),
             RunStatus::Failed => {
-                let failure = self.view().await?.row.failure;
+                let failure = end.failure;
                 let unknown = || Error::Corrupt { message: "a failed run has no failure".into() };
                 let failure = failure.ok_or_else(unknown)?;
                 return Err(Error::RunFailed { run: self.id.clone(), failure });
             }
             _ => {}
         }
-        let payload = match self.definition.definition.policy.output {
-            Some(rule) => self.stored_output(rule.node).await?,
-            None => None,
+        let payload = match end.output {
+            EndOutput::Known(payload) => payload,
+            EndOutput::Stored => {
+                return Err(Error::Corrupt { message: "the output of a run was not read".into() });
+            }
         };
+        let definition = &self.definition.definition;
+        let policy = definition.output_step().and_then(|node| definition.step_policy(node));
+        let payload = payload.map(|payload| as_declared(policy, payload));
         (self.read)(self.inner.parts.codec.as_ref(), payload.as_ref())
     }
 

@@ -132,6 +132,20 @@ impl<O> Start<O> {
         Ok((StartRequest { seed, input, input_digest }, stored, self.read))
     }
 
+    /// Starts the run and waits for its end. It is waited for before it is started, so that its
+    /// end, if it comes to that in this process, tells the result itself.
+    async fn start_and_wait(self) -> Result<O, Error> {
+        let inner = Arc::clone(&self.inner);
+        let (request, stored, read) = self.request().await?;
+        let names = (request.seed.tenant.clone(), request.seed.id.clone());
+        let key = request.seed.key;
+        let waiter = inner.awaited_runs.wait_for_start_of(key, stored.definition.output_step());
+        match already_started(inner.starter.run(request).await?)? {
+            None => Run::from_parts(inner, key, names, stored, read).result_of(waiter).await,
+            Some(_) => inner.find(&names.0, &names.1, read).await?.result().await,
+        }
+    }
+
     async fn start(self) -> Result<Run<O>, Error> {
         let inner = Arc::clone(&self.inner);
         let (request, stored, read) = self.request().await?;
@@ -213,6 +227,6 @@ impl<O: 'static> IntoFuture for StartAndWait<O> {
     type IntoFuture = Boxed<O>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { self.0.start().await?.result().await })
+        Box::pin(self.0.start_and_wait())
     }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use stepwell_core::decide::Notes;
 use stepwell_core::failure::{Failure, FailureKind, RetryAdvice};
+use stepwell_core::id::{Node, RunKey};
 use tokio::sync::oneshot;
 
 use super::batch::{Answer, Batcher, HasPayload, answer_all, is_about_data, run_batches};
 use super::store_retry::StoreRetry;
-use super::{Parts, WorkerSlots};
-use crate::ports::{ClaimRef, CommitAnswer, CommitItem, Committed, Outcome, StoreError};
+use super::{AwaitedRuns, Parts, WorkerSlots};
+use crate::ports::{ClaimRef, CommitAnswer, CommitItem, Committed, Outcome, Payload, StoreError};
 
 /// Commits under way at once: while one waits for the disk, the next one works.
 const COMMITS_MAX: usize = 2;
@@ -23,6 +24,14 @@ pub(crate) struct Committer(Batcher<FinishedAttempt, AnswerTo>);
 struct FinishedAttempt {
     item: CommitItem,
     n_ready_max: usize,
+}
+
+impl FinishedAttempt {
+    /// What the step gave, if it completed.
+    fn output(&self) -> Option<(RunKey, Node, &Payload)> {
+        let ClaimRef { run, node, .. } = self.item.claim;
+        self.item.outcome.output().map(|output| (run, node, output))
+    }
 }
 
 impl HasPayload for FinishedAttempt {
@@ -44,16 +53,30 @@ enum AnswerTo {
 impl Committer {
     /// Starts the committing loops. They end when the last clone of the committer is gone, so that
     /// nothing handed in is ever dropped.
-    pub(crate) fn start(parts: &Arc<Parts>, slots: &Arc<WorkerSlots>) -> Self {
+    pub(crate) fn start(
+        parts: &Arc<Parts>,
+        slots: &Arc<WorkerSlots>,
+        awaited: &AwaitedRuns,
+    ) -> Self {
         let items_max = parts.config.commit_batch_max;
         let (batcher, requests) = Batcher::new(parts, items_max);
         for _ in 0..COMMITS_MAX {
             let (requests, retry) = (Arc::clone(&requests), StoreRetry::endless(parts));
             let (parts, slots, held_in) = (Arc::clone(parts), Arc::clone(slots), Arc::clone(slots));
             let spawner = Arc::clone(&parts.spawner);
-            let call = move |attempts| {
+            let awaited = awaited.clone();
+            let call = move |attempts: Vec<FinishedAttempt>| {
                 let (parts, slots) = (Arc::clone(&parts), Arc::clone(&slots));
-                async move { commit(&parts, &slots, attempts).await }
+                let awaited = awaited.clone();
+                async move {
+                    let wanted = awaited.wanted(attempts.iter().map(FinishedAttempt::output));
+                    let answers = commit(&parts, &slots, attempts).await?;
+                    // A run may end later than the step whose output it gives.
+                    let is_accepted = |ix: usize| answers.get(ix) == Some(&CommitAnswer::Accepted);
+                    let kept = wanted.into_iter().filter(|(ix, _)| is_accepted(*ix));
+                    awaited.keep(kept.map(|(_, kept)| kept));
+                    Ok(answers)
+                }
             };
             let answer = move |answers| deliver(&held_in, answers);
             spawner.spawn(Box::pin(run_batches(requests, items_max, retry, call, answer)));

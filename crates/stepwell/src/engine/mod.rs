@@ -2,6 +2,7 @@
 //! batches that starts and commits go through. It knows neither the worker nor the services: those
 //! call it.
 
+mod awaited_runs;
 mod batch;
 mod commit;
 mod config;
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ports::{Clock, Codec, DynStore, Ids, Spawner};
 
+pub(crate) use awaited_runs::{AwaitedRuns, EndWaiter};
 pub(crate) use batch::is_about_data;
 pub(crate) use commit::{Committer, refused_outcome};
 pub use config::Config;

@@ -72,6 +72,14 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// What a step gave that completed.
+    pub(crate) const fn output(&self) -> Option<&Payload> {
+        match self {
+            Self::Completed { output, .. } => Some(output),
+            _ => None,
+        }
+    }
+
     /// What happened to the task, and the output that has to be stored, or the input of the next
     /// round, which lies beside its memo. An empty output is what is read where there is none, so
     /// it is not stored.

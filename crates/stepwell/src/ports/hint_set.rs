@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use stepwell_core::id::{RunKey, WorkerId};
-use stepwell_core::run::{AttemptRow, AttemptState, Changes};
+use stepwell_core::id::{Node, RunKey, WorkerId};
+use stepwell_core::run::{AttemptRow, AttemptState, Changes, RunRow};
 
-use super::Hint;
+use super::{EndOutput, Hint, Payload, RunEnd, TOLD_BYTES_MAX};
 
 /// Some hints, each once, with the runs that ended and whose claims were taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,9 +19,24 @@ pub(crate) struct HintSet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndedRuns {
     /// These, and no others.
-    Named(Vec<RunKey>),
+    Named(Vec<EndedRun>),
     /// Any: there were too many to name, or nobody knows.
     Any,
+}
+
+/// A run of which a hint says that it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedRun {
+    /// Which run.
+    pub run: RunKey,
+    /// How it ended, if this process committed that: then nobody here need read it.
+    pub end: Option<Box<RunEnd>>,
+}
+
+impl From<RunKey> for EndedRun {
+    fn from(run: RunKey) -> Self {
+        Self { run, end: None }
+    }
 }
 
 impl Default for EndedRuns {
@@ -31,6 +46,15 @@ impl Default for EndedRuns {
 }
 
 impl EndedRuns {
+    /// The same runs, without how they ended.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn names(&self) -> Self {
+        match self {
+            Self::Named(runs) => Self::Named(runs.iter().map(|ended| ended.run.into()).collect()),
+            Self::Any => Self::Any,
+        }
+    }
+
     pub(crate) fn add_all(&mut self, others: Self) {
         match (&mut *self, others) {
             (Self::Named(runs), Self::Named(others)) => runs.extend(others),
@@ -91,7 +115,8 @@ impl HintSet {
     /// What a written decision earns besides [`Hint::Ready`], which only the queues can tell:
     /// those who wait for timers, for the end of the run, and workers whose claims were taken or
     /// whose functions get signals.
-    pub(crate) fn earned_by(run: RunKey, changes: &Changes) -> Self {
+    /// The run's output is what the step `output` left.
+    pub(crate) fn earned_by(run: &RunRow, output: Option<Node>, changes: &Changes) -> Self {
         // A claim that its own worker ended is no news to it.
         let is_taken = |attempt: &&AttemptRow| {
             matches!(attempt.state, AttemptState::Cancelled | AttemptState::Lost)
@@ -100,7 +125,8 @@ impl HintSet {
         let mut earned = Self::default();
         earned.add_if(Hint::Timers, !changes.timers.is_empty());
         if changes.run_ended {
-            earned.add_ended(run);
+            let end = Some(Box::new(RunEnd::of(run, output)));
+            earned.add_ended(EndedRun { run: run.key, end });
         }
         earned.add_taken(taken.map(|attempt| attempt.claim.worker.clone()).collect());
         let tells = changes.extras.as_ref().is_some_and(|extras| extras.tells_listeners);
@@ -125,9 +151,28 @@ impl HintSet {
     }
 
     /// This run ended.
-    pub(crate) fn add_ended(&mut self, run: RunKey) {
+    fn add_ended(&mut self, ended: EndedRun) {
         self.kinds |= 1 << Hint::Ended as u8;
-        self.ended.add_all(EndedRuns::Named(vec![run]));
+        self.ended.add_all(EndedRuns::Named(vec![ended]));
+    }
+
+    /// A step completed and left this. If its run ended by that and gives just this, whoever waits
+    /// for the run need not read it. Runs are told of as they end, or their ends are in the order
+    /// of their keys.
+    pub(crate) fn add_output(&mut self, run: RunKey, node: Node, output: &Payload) {
+        let EndedRuns::Named(runs) = &mut self.ended else { return };
+        let is_last = runs.last().is_some_and(|ended| ended.run == run);
+        let found = if is_last {
+            runs.last_mut()
+        } else {
+            let ix = runs.binary_search_by_key(&run, |ended| ended.run);
+            ix.ok().and_then(|ix| runs.get_mut(ix))
+        };
+        let Some(end) = found.and_then(|ended| ended.end.as_mut()) else { return };
+        let is_asked = end.output_of == Some(node) && end.output == EndOutput::Stored;
+        if is_asked && output.bytes.len() <= TOLD_BYTES_MAX {
+            end.output = EndOutput::Known(Some(output.clone()));
+        }
     }
 
     /// Claims of these workers were taken.

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use stepwell_core::id::{RunKey, WorkerId};
+use stepwell_core::id::WorkerId;
 use tokio::sync::watch;
 
-use super::hint_set::{EndedRuns, HintSet, TakenFrom};
+use super::hint_set::{EndedRun, EndedRuns, HintSet, TakenFrom};
 
 /// What a hint is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,12 +50,16 @@ struct Given {
 /// Most ended runs that are remembered for receivers which have not looked yet.
 const ENDED_MAX: usize = 10_000;
 
+/// Most bytes of outputs that are remembered with them. Beyond that they are read from the store.
+const OUTPUT_BYTES_MAX: usize = 16 << 20;
+
 /// The runs that ended last. Receivers remember how many they have seen.
 #[derive(Debug, Default)]
 struct EndedLog {
     /// How many came before those that are remembered. Hints that named nobody count as one.
     n_before: u64,
-    runs: Vec<RunKey>,
+    runs: Vec<EndedRun>,
+    output_bytes: usize,
 }
 
 impl EndedLog {
@@ -66,13 +70,26 @@ impl EndedLog {
     fn add(&mut self, ended: &EndedRuns) {
         match ended {
             EndedRuns::Named(runs) if self.runs.len() + runs.len() <= ENDED_MAX => {
-                self.runs.extend(runs);
+                let ends = runs.iter().filter_map(|ended| ended.end.as_ref());
+                let bytes: usize = ends.map(|end| end.payload_bytes()).sum();
+                if self.output_bytes + bytes > OUTPUT_BYTES_MAX {
+                    self.forget_ends();
+                }
+                self.output_bytes += bytes;
+                self.runs.extend_from_slice(runs);
             }
             _ => {
                 self.n_before = self.n_given() + 1;
                 self.runs.clear();
+                self.output_bytes = 0;
             }
         }
+    }
+
+    /// Keeps the names of runs only.
+    fn forget_ends(&mut self) {
+        self.runs.iter_mut().for_each(|ended| ended.end = None);
+        self.output_bytes = 0;
     }
 
     /// What came after the first `n_seen`.
@@ -224,10 +241,12 @@ impl Hints {
 
 #[cfg(test)]
 mod tests {
+    use stepwell_core::id::RunKey;
+
     use super::*;
 
     fn named(runs: impl IntoIterator<Item = u128>) -> EndedRuns {
-        EndedRuns::Named(runs.into_iter().map(RunKey).collect())
+        EndedRuns::Named(runs.into_iter().map(|run| RunKey(run).into()).collect())
     }
 
     #[test]
@@ -256,9 +275,7 @@ mod tests {
         assert_eq!(hints.look_at_ended(), named([2]), "and names are heard again");
         sender.give_ended(&named(0..10_000));
         assert_eq!(hints.look_at_ended(), EndedRuns::Any);
-        let mut set = HintSet::default();
-        set.add_ended(RunKey(5));
-        sender.give_all(&set);
+        sender.give_ended(&named([5]));
         assert_eq!(hints.look_at_ended(), named([5]));
     }
 }

@@ -19,6 +19,7 @@ mod memos;
 mod non_finite;
 mod payload;
 mod progress;
+mod run_end;
 mod runs;
 mod signals;
 mod spawner;
@@ -39,10 +40,10 @@ pub use codec::{Codec, CodecError, JsonCodec};
 pub use commits::{CommitAnswer, CommitItem, Commits, Committed, Outcome};
 pub use definitions::{Definitions, StoredDefinition};
 pub use error::StoreError;
-pub use hint_set::EndedRuns;
 pub(crate) use hint_set::HintSet;
 #[cfg(feature = "postgres")]
 pub(crate) use hint_set::TakenFrom;
+pub use hint_set::{EndedRun, EndedRuns};
 pub use hints::{Hint, HintSender, Hints};
 pub use ids::Ids;
 pub use inspection::{Inspection, StoreDump, TaskPlace};
@@ -52,6 +53,8 @@ pub use memos::{
 };
 pub use payload::{Payload, SignalTag};
 pub use progress::{Progress, ProgressReport, ReportedProgress};
+pub(crate) use run_end::TOLD_BYTES_MAX;
+pub use run_end::{AwaitedRun, EndOutput, RunEnd};
 pub use runs::{RunFilter, RunPage, RunSnapshot, RunView, Runs};
 pub use signals::{SignalRequest, SignalTarget, Signals, StoredSignal, WaitingRuns};
 pub use spawner::{BoxFuture, NoThread, Spawner};

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::run::{RunLog, RunRow, RunStatus, TaskRow, WaitRow};
 
-use super::{Payload, StoreError, StoredDefinition, StoredMemo, StoredSignal};
+use super::{AwaitedRun, Payload, RunEnd, StoreError, StoredDefinition, StoredMemo, StoredSignal};
 
 /// A run with its definition.
 #[derive(Clone, Debug)]
@@ -107,8 +107,9 @@ pub trait Runs {
     /// Everything there is to a run, in one snapshot; `None` if there is no such run.
     async fn snapshot(&self, run: RunKey) -> Result<Option<RunSnapshot>, StoreError>;
 
-    /// Which of these runs have ended, and how. One read for all waiters of a process.
-    async fn ended(&self, runs: &[RunKey]) -> Result<Vec<(RunKey, RunStatus)>, StoreError>;
+    /// Which of these runs have ended, and how; of those that completed, what the step in question
+    /// left. One read for all waiters of a process.
+    async fn ended(&self, runs: &[AwaitedRun]) -> Result<Vec<(RunKey, RunEnd)>, StoreError>;
 
     /// A page of runs in the order of their keys, newest first, from before `before`. It looks at
     /// [`PAGE_LOOKS_MAX`](stepwell_core::limits::PAGE_LOOKS_MAX) runs at most.

@@ -3,5 +3,5 @@
 mod end_waiters;
 mod leader;
 
-pub(crate) use end_waiters::EndWaiters;
+pub(crate) use end_waiters::start_waking;
 pub(crate) use leader::lead_loop;

@@ -16,19 +16,19 @@ use async_trait::async_trait;
 use stepwell_core::decide::{CancelAnswer, CancelRequest, SignalAnswer};
 use stepwell_core::id::{DefinitionId, Epoch, Node, RunId, RunKey, Tenant, WorkerId};
 use stepwell_core::lease::Life;
-use stepwell_core::run::{RunLog, RunStatus, TaskRow, WaitRow};
+use stepwell_core::run::{RunLog, TaskRow, WaitRow};
 use stepwell_core::workflow::Definition;
 use tokio::runtime::Handle;
 
 use super::activity::Activity;
 use crate::ports::{
-    ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitItem, Commits, Committed, Definitions,
-    DynStore, FiredTimers, HeartbeatAnswer, Hints, InputsOf, Inspection, Lead, Leadership,
-    ListenAnswer, ListenRequest, MemoAnswer, MemoRequest, Memos, Payload, Progress, ProgressReport,
-    ReapRequest, Reaped, ReportedProgress, RunFilter, RunPage, RunSnapshot, RunView, Runs,
-    SignalRequest, Signals, StartRequest, Started, Starts, Store, StoreDump, StoreError,
-    StoredDefinition, StoredMemo, StoredSignal, TaskInputs, TenantSettings, TenantView, Tenants,
-    Timers, WaitingRuns, WorkerRegistration, Workers,
+    AwaitedRun, ClaimAnswer, ClaimRef, ClaimRequest, Claims, CommitItem, Commits, Committed,
+    Definitions, DynStore, FiredTimers, HeartbeatAnswer, Hints, InputsOf, Inspection, Lead,
+    Leadership, ListenAnswer, ListenRequest, MemoAnswer, MemoRequest, Memos, Payload, Progress,
+    ProgressReport, ReapRequest, Reaped, ReportedProgress, RunEnd, RunFilter, RunPage, RunSnapshot,
+    RunView, Runs, SignalRequest, Signals, StartRequest, Started, Starts, Store, StoreDump,
+    StoreError, StoredDefinition, StoredMemo, StoredSignal, TaskInputs, TenantSettings, TenantView,
+    Tenants, Timers, WaitingRuns, WorkerRegistration, Workers,
 };
 
 /// A store whose every call is waited for where it is made.
@@ -261,7 +261,7 @@ impl Runs for AwaitedStore {
         self.read("snapshot", self.store.snapshot(run))
     }
 
-    async fn ended(&self, runs: &[RunKey]) -> Answer<Vec<(RunKey, RunStatus)>> {
+    async fn ended(&self, runs: &[AwaitedRun]) -> Answer<Vec<(RunKey, RunEnd)>> {
         self.read("ended", self.store.ended(runs))
     }
 

@@ -1,8 +1,8 @@
 //! Reads of a store.
 
 use stepwell::RunStatus;
-use stepwell::core::id::{RunId, RunKey};
-use stepwell::ports::{RunFilter, RunView, StoreError, WaitingRuns};
+use stepwell::core::id::{Node, RunId};
+use stepwell::ports::{AwaitedRun, RunFilter, RunView, StoreError, WaitingRuns};
 
 use super::command::Look;
 use super::player::{Player, nth, tenant};
@@ -23,11 +23,15 @@ impl Player {
                 self.words.plain(found.map(|view| view.map(seen)))
             }
             Look::Ended { runs } => {
-                let keys: Vec<RunKey> = runs.iter().map(|run| self.key(*run)).collect();
-                let ended = self.store.ended(&keys).await;
+                // Each run is asked for with the output of another step.
+                let asked = runs.iter().map(|run| AwaitedRun {
+                    run: self.key(*run),
+                    output: (*run % 4 != 0).then(|| Node(u32::try_from(*run % 4).unwrap_or(0))),
+                });
+                let ended = self.store.ended(&asked.collect::<Vec<_>>()).await;
                 // Waiters look for their own run, wherever it stands in the answer.
                 let sorted = ended.map(|mut ended| {
-                    ended.sort_unstable();
+                    ended.sort_unstable_by_key(|(run, _)| *run);
                     ended.dedup();
                     ended
                 });

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stepwell::core::id::{DefinitionId, Node, RunId, RunKey, Tenant, WorkerId};
-use stepwell::core::run::{RunLog, RunStatus, TaskRow};
+use stepwell::core::run::{RunLog, TaskRow};
 use stepwell::core::workflow::Definition;
 use stepwell::ports::{
-    Definitions, Inspection, Payload, Progress, ProgressReport, ReportedProgress, RunFilter,
-    RunPage, RunSnapshot, RunView, Runs, StoreDump, StoredDefinition, TenantSettings, TenantView,
-    Tenants,
+    AwaitedRun, Definitions, Inspection, Payload, Progress, ProgressReport, ReportedProgress,
+    RunEnd, RunFilter, RunPage, RunSnapshot, RunView, Runs, StoreDump, StoredDefinition,
+    TenantSettings, TenantView, Tenants,
 };
 
 use super::link::{Answer, Link};
@@ -75,7 +75,7 @@ impl Runs for Link {
         self.reach("snapshot")?.snapshot(run).await
     }
 
-    async fn ended(&self, runs: &[RunKey]) -> Answer<Vec<(RunKey, RunStatus)>> {
+    async fn ended(&self, runs: &[AwaitedRun]) -> Answer<Vec<(RunKey, RunEnd)>> {
         self.reach("ended")?.ended(runs).await
     }
 

@@ -45,6 +45,7 @@ fn commit(tables: &mut Tables, item: CommitItem) -> Result<CommitAnswer, StoreEr
         let of_claim = stored.attempts.iter().find(|a| a.node == node && a.claim.token == token);
         return Ok(CommitAnswer::of_earlier(of_claim.map(|attempt| attempt.state)));
     };
+    let given = item.outcome.output().cloned();
     let (mut happening, output) = item.outcome.split();
     if let TaskHappening::Failed { failures, .. } = &mut happening {
         // The row is at hand, so nothing has to be guessed.
@@ -52,6 +53,9 @@ fn commit(tables: &mut Tables, item: CommitItem) -> Result<CommitAnswer, StoreEr
     }
     let continues = matches!(happening, TaskHappening::Continued { .. });
     tables.happen(run, Happening::Task(node, happening))?;
+    if let Some(given) = given {
+        tables.earned_hints.add_output(run, node, &given);
+    }
     if let (Some(output), Some(stored)) = (output, tables.runs.get_mut(&run)) {
         let round = stored.memos.get_mut(&(node, ROUND_KEY.to_owned()));
         match round.filter(|_| continues) {

@@ -1,13 +1,15 @@
 use async_trait::async_trait;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::limits::PAGE_LOOKS_MAX;
-use stepwell_core::run::{RunLog, RunStatus, TaskRow, TaskState};
+use stepwell_core::run::{RunLog, TaskRow, TaskState};
 
 use super::MemoryStore;
 use super::memos::memos;
 use super::signals::{resumed_with, waits};
 use super::tables::{StoredRun, Tables};
-use crate::ports::{Payload, RunFilter, RunPage, RunSnapshot, RunView, Runs, StoreError};
+use crate::ports::{
+    AwaitedRun, Payload, RunEnd, RunFilter, RunPage, RunSnapshot, RunView, Runs, StoreError,
+};
 
 #[async_trait]
 impl Runs for MemoryStore {
@@ -54,11 +56,16 @@ impl Runs for MemoryStore {
         self.transact(|tables| tables.runs.get(&run).map(|run| snapshot(tables, run)).transpose())
     }
 
-    async fn ended(&self, runs: &[RunKey]) -> Result<Vec<(RunKey, RunStatus)>, StoreError> {
-        Ok(self.transact(|tables| {
-            let status = |run: &RunKey| Some((*run, tables.runs.get(run)?.row.status));
-            runs.iter().filter_map(status).filter(|(_, status)| status.is_terminal()).collect()
-        }))
+    async fn ended(&self, runs: &[AwaitedRun]) -> Result<Vec<(RunKey, RunEnd)>, StoreError> {
+        self.transact(|tables| {
+            let end = |awaited: &AwaitedRun| {
+                let run = tables.runs.get(&awaited.run)?;
+                let end = run.row.status.is_terminal().then(|| RunEnd::of(&run.row, None))?;
+                let end = end.with_output(awaited.output, |node| Ok(output(run, node)));
+                Some(end.map(|end| (awaited.run, end)))
+            };
+            runs.iter().filter_map(end).collect()
+        })
     }
 
     async fn list(

@@ -188,7 +188,10 @@ impl Tables {
             };
             self.queues.enqueue(task);
         }
-        self.earned_hints.add_all(HintSet::earned_by(key, &changes));
+        if let Some(run) = self.runs.get(&key) {
+            let output = stored.definition.output_step();
+            self.earned_hints.add_all(HintSet::earned_by(&run.row, output, &changes));
+        }
         for timer in changes.timers {
             self.timers.set(key, timer.node, self.now.after(timer.after));
         }

@@ -69,7 +69,12 @@ impl PostgresStore {
         let earlier = find_earlier(session, items, &applied, &updates).await?;
         let outputs: Vec<(RunKey, Node, &Payload)> = applied_outputs(items, &applied, &outputs);
         let (payloads, closes) = (Payloads::Outputs(&outputs), true);
-        let outcome = runs.write(Write { updates, tenants, payloads, closes, idle }).await?;
+        let mut outcome = runs.write(Write { updates, tenants, payloads, closes, idle }).await?;
+        for (item, _) in items.iter().zip(&applied).filter(|(_, is_applied)| **is_applied) {
+            if let Some(output) = item.outcome.output() {
+                outcome.hints.add_output(item.claim.run, item.claim.node, output);
+            }
+        }
         let answer = |(item, is_applied): (&CommitItem, &bool)| {
             if *is_applied {
                 return CommitAnswer::Accepted;

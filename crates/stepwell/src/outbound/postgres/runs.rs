@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::limits::PAGE_LOOKS_MAX;
-use stepwell_core::run::{RunLog, RunStatus, TaskRow};
+use stepwell_core::run::{RunLog, TaskRow};
 use tokio_postgres::Row;
 
 use super::lookup::IdLookup;
@@ -17,7 +17,9 @@ use super::session::{Params, PgResult, Session};
 use super::signals::READ_SIGNALS;
 use super::sql::{self, Sql};
 use super::{PostgresStore, Role};
-use crate::ports::{Payload, RunFilter, RunPage, RunSnapshot, RunView, Runs, StoreError};
+use crate::ports::{
+    AwaitedRun, Payload, RunEnd, RunFilter, RunPage, RunSnapshot, RunView, Runs, StoreError,
+};
 
 const READ_RUN: Sql = sql::RUN.named("read_run");
 const READ_ENDED: Sql = sql::RUN.named("read_ended");
@@ -98,10 +100,11 @@ impl Runs for PostgresStore {
         Ok(snapshot)
     }
 
-    async fn ended(&self, runs: &[RunKey]) -> Result<Vec<(RunKey, RunStatus)>, StoreError> {
-        let session = self.begin(Role::Work).await?;
-        let ended = session.all(READ_ENDED, &[&keys(runs)]).await?;
-        self.commit_session(session).await?;
+    async fn ended(&self, runs: &[AwaitedRun]) -> Result<Vec<(RunKey, RunEnd)>, StoreError> {
+        let keys = keys(runs.iter().map(|awaited| &awaited.run));
+        let nodes = runs.iter().map(|awaited| awaited.output.map(|node| int32(node.0)));
+        let nodes: Vec<Option<i32>> = nodes.collect();
+        let ended = self.query_once(Role::Work, READ_ENDED, &[&keys, &nodes]).await?;
         read_all(&ended, run::read_ended)
     }
 

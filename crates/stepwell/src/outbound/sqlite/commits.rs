@@ -54,6 +54,7 @@ fn commit(
         cache.write_rows(file)?;
         return Ok(CommitAnswer::of_earlier(rows::attempt::ended(file, item.claim)?));
     };
+    let given = item.outcome.output().cloned();
     let (mut happening, output) = item.outcome.split();
     if let TaskHappening::Failed { failures, .. } = &mut happening {
         // The row is at hand, so nothing has to be guessed.
@@ -61,6 +62,9 @@ fn commit(
     }
     let continues = matches!(happening, TaskHappening::Continued { .. });
     happen(transaction, run, Happening::Task(node, happening))?;
+    if let Some(given) = given {
+        transaction.earned.add_output(run, node, &given);
+    }
     match output {
         Some(input) if continues => keep_round(transaction, run, node, &input)?,
         Some(output) => keep_output(transaction, run, node, output)?,

@@ -1,13 +1,15 @@
 use async_trait::async_trait;
 use stepwell_core::id::{Node, RunId, RunKey, Tenant};
 use stepwell_core::limits::PAGE_LOOKS_MAX;
-use stepwell_core::run::{RunLog, RunStatus, TaskRow};
+use stepwell_core::run::{RunLog, TaskRow};
 
 use super::rows::run::StoredRun;
 use super::run::inputs;
 use super::writer::Transaction;
 use super::{SqliteStore, rows};
-use crate::ports::{Payload, RunFilter, RunPage, RunSnapshot, RunView, Runs, StoreError};
+use crate::ports::{
+    AwaitedRun, Payload, RunEnd, RunFilter, RunPage, RunSnapshot, RunView, Runs, StoreError,
+};
 
 #[async_trait]
 impl Runs for SqliteStore {
@@ -60,13 +62,15 @@ impl Runs for SqliteStore {
         .await
     }
 
-    async fn ended(&self, runs: &[RunKey]) -> Result<Vec<(RunKey, RunStatus)>, StoreError> {
+    async fn ended(&self, runs: &[AwaitedRun]) -> Result<Vec<(RunKey, RunEnd)>, StoreError> {
         let runs = runs.to_vec();
         self.read(move |transaction| {
+            let file = transaction.file;
             let mut ended = Vec::new();
-            for run in runs {
-                let status = rows::run::ended(transaction.file, run)?;
-                ended.extend(status.map(|status| (run, status)));
+            for AwaitedRun { run, output } in runs {
+                let Some(end) = rows::run::ended(file, run)? else { continue };
+                let end = end.with_output(output, |node| inputs::read_output(file, run, node))?;
+                ended.push((run, end));
             }
             Ok(ended)
         })

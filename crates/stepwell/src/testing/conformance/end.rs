@@ -8,7 +8,9 @@ use stepwell_core::id::{Node, RunKey};
 use stepwell_core::run::RunStatus;
 
 use super::world::{CRASH_LIMIT, Sketch, World, completed, failed, failed_for_good, step_of};
-use crate::ports::{Clock, CommitItem, Outcome};
+use crate::ports::{
+    AwaitedRun, Clock, CommitItem, EndOutput, EndedRun, EndedRuns, Hints, Outcome, RunEnd,
+};
 
 pub(super) async fn a_run_ends_when_its_last_task_does(world: &World) {
     // R16
@@ -201,14 +203,72 @@ pub(super) async fn ended_runs_are_told_from_others_in_one_read(world: &World) {
     world.fail(&batch[1]).await;
     let store = world.store();
     store.cancel(runs[2], CancelRequest::by("a test")).await.expect("cancel");
-    let asked: Vec<RunKey> = runs.iter().copied().chain([RunKey(77)]).collect();
-    let mut ended = store.ended(&asked).await.expect("read ends");
-    ended.sort_unstable();
+    let asked = runs.iter().copied().chain([RunKey(77)]).map(AwaitedRun::from);
+    let mut ended = store.ended(&asked.collect::<Vec<_>>()).await.expect("read ends");
+    ended.sort_unstable_by_key(|(run, _)| *run);
+    let statuses: Vec<_> = ended.iter().map(|(run, end)| (*run, end.status)).collect();
     let expected = [
         (runs[0], RunStatus::Completed),
         (runs[1], RunStatus::Failed),
         (runs[2], RunStatus::Cancelled),
     ];
-    assert_eq!(ended, expected);
+    assert_eq!(statuses, expected);
+    let failed: Vec<bool> = ended.iter().map(|(_, end)| end.failure.is_some()).collect();
+    assert_eq!(failed, [false, true, false]);
     assert!(store.ended(&[]).await.expect("read ends").is_empty());
+}
+
+pub(super) async fn ended_runs_are_read_with_what_a_step_left(world: &World) {
+    // R22
+    let flow = world.define("a; b < a; s ~ 1s").await;
+    let run = world.start(&flow).await;
+    let other = world.start(&flow).await;
+    world.pass(Duration::from_secs(1));
+    world.fire().await;
+    world.drain().await;
+    world.drain().await;
+    let store = world.store();
+    // There is no fourth step.
+    for node in (0..4).map(Node) {
+        let asked = [AwaitedRun { run: run.key, output: Some(node) }, other.key.into()];
+        let ended = store.ended(&asked).await.expect("read ends");
+        assert_eq!(ended.len(), 2);
+        for (key, end) in ended {
+            let asked = (key == run.key).then_some(node);
+            assert_eq!((end.status, end.output_of), (RunStatus::Completed, asked));
+            let left = store.output(run.key, node).await.expect("read the output");
+            assert_eq!(end.output, EndOutput::Known(left.filter(|_| asked.is_some())));
+        }
+    }
+}
+
+pub(super) async fn the_end_of_a_run_tells_what_its_own_commit_knows(world: &World) {
+    // R22: whoever waits in the same process reads nothing.
+    let flow = world.define(Sketch::from("a; b < a").gives("b")).await;
+    let output = Some(Node(1));
+    let ends_of = |hints: &mut Hints| match hints.look_at_ended() {
+        EndedRuns::Named(ended) => ended,
+        EndedRuns::Any => panic!("it names them"),
+    };
+    let mut hints = world.store().hints();
+    let run = world.start(&flow).await;
+    assert_eq!(world.step().await, "a");
+    assert!(ends_of(&mut hints).is_empty());
+    assert_eq!(world.step().await, "b");
+    let told = ends_of(&mut hints);
+    let asked = AwaitedRun { run: run.key, output };
+    let read = world.store().ended(&[asked]).await.expect("read the end");
+    let read: Vec<EndedRun> = read.into_iter().map(told_of).collect();
+    assert_eq!(told, read);
+    let failing = world.start(&flow).await;
+    world.fail(&world.claim_one().await).await;
+    let told = ends_of(&mut hints);
+    let asked = AwaitedRun { run: failing.key, ..asked };
+    let read = world.store().ended(&[asked]).await.expect("read the end");
+    assert!(read.iter().all(|(_, end)| end.failure.is_some()));
+    assert_eq!(told, read.into_iter().map(told_of).collect::<Vec<_>>());
+}
+
+fn told_of((run, end): (RunKey, RunEnd)) -> EndedRun {
+    EndedRun { run, end: Some(Box::new(end)) }
 }

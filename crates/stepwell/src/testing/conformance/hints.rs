@@ -141,7 +141,8 @@ pub(super) async fn the_end_of_a_run_is_hinted_at_by_name(world: &World) {
     let batch = world.claim_all().await;
     world.complete_together(&batch[..2]).await;
     world.cancel(&runs[2]).await;
-    let EndedRuns::Named(mut ended) = hints.look_at_ended() else { panic!("it names them") };
+    let EndedRuns::Named(ended) = hints.look_at_ended() else { panic!("it names them") };
+    let mut ended: Vec<_> = ended.into_iter().map(|ended| ended.run).collect();
     ended.sort_unstable();
     let mut expected: Vec<_> = batch[..2].iter().map(|task| task.claim.run).collect();
     expected.push(runs[2].key);

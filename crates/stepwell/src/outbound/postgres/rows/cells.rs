@@ -101,6 +101,12 @@ impl<'r> Cells<'r> {
         self.count(column).map(Node)
     }
 
+    pub(super) fn optional_node(self, column: impl Columns) -> Read<Option<Node>> {
+        let number: Option<i32> = self.get(column)?;
+        let node = number.map(u32::try_from).transpose();
+        Ok(node.map_err(|_| corrupt("a node is no number"))?.map(Node))
+    }
+
     pub(super) fn definition_id(self, column: impl Columns) -> Read<DefinitionId> {
         self.count(column).map(DefinitionId)
     }

@@ -56,7 +56,16 @@ selected! {
 /// What a completed task left: its output, or the signal that it got. One without an output of its
 /// own has the empty payload.
 pub(crate) fn read_left(row: &Row) -> Read<(Node, Payload)> {
-    let cells = Cells::of(row);
+    read_left_of(Cells::of(row))
+}
+
+/// The same, where there may be no such task.
+pub(super) fn read_left_of_some(cells: Cells<'_>) -> Read<Option<(Node, Payload)>> {
+    let run: Option<Uuid> = cells.get(OutputCol::Run)?;
+    run.map(|_| read_left_of(cells)).transpose()
+}
+
+fn read_left_of(cells: Cells<'_>) -> Read<(Node, Payload)> {
     let (codec, signal): (Option<&str>, Option<&str>) =
         (cells.get(OutputCol::Codec)?, cells.behind::<OutputCol>().get(Left::Signal)?);
     let resumed = cells.behind::<OutputCol>().resumed(Left::ResumedBy)?;

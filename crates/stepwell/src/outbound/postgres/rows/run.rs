@@ -7,8 +7,10 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::cells::{Cells, Columns, columns, selected};
+use super::payload;
 use super::{Param, Read, corrupt, int, int32, json, key};
 use crate::outbound::sql::{Column, arrays};
+use crate::ports::{EndOutput, RunEnd};
 
 columns! {
     /// The columns of `run`.
@@ -116,12 +118,21 @@ pub(crate) fn read_tenant_no(row: &Row) -> Read<u32> {
     Cells::of(row).count(Col::TenantNo)
 }
 
-selected! { Ended { Key, Status, } }
+selected! { Ended { Key, Status, Failure, OutputOf, } }
 
-/// A run that has ended, and how.
-pub(crate) fn read_ended(row: &Row) -> Read<(RunKey, RunStatus)> {
+/// A run that has ended, and how, with what a step left.
+pub(crate) fn read_ended(row: &Row) -> Read<(RunKey, RunEnd)> {
     let cells = Cells::of(row);
-    Ok((cells.run_key(Ended::Key)?, status(cells, Ended::Status)?))
+    let left = payload::read_left_of_some(cells.behind::<Ended>())?;
+    let end = RunEnd {
+        status: status(cells, Ended::Status)?,
+        failure: cells.optional_json(Ended::Failure, "run failure")?,
+        output_of: None,
+        output: EndOutput::Known(None),
+    };
+    let asked = cells.optional_node(Ended::OutputOf)?;
+    let end = end.with_output(asked, |_| Read::Ok(left.map(|(_, left)| left)))?;
+    Ok((cells.run_key(Ended::Key)?, end))
 }
 
 selected! { Named { Tenant, Id, Key, } }

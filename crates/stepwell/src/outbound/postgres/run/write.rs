@@ -135,7 +135,8 @@ impl RunSet<'_> {
         let Write { updates, tenants, payloads, closes, idle } = write;
         let mut hints = HintSet::default();
         for update in &updates {
-            hints.add_all(HintSet::earned_by(update.run.key, &update.changes));
+            let output = update.stored.definition.output_step();
+            hints.add_all(HintSet::earned_by(&update.run, output, &update.changes));
         }
         let tasks: Vec<Queued> = updates.iter().flat_map(RunUpdate::queued).collect();
         let is_withdrawn = updates.iter().any(|update| !update.changes.dequeued.is_empty());

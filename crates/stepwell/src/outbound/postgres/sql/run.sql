@@ -56,7 +56,16 @@ select {run}, tenant.name from stepwell.run join stepwell.tenant using (tenant_n
 order by run.key
 
 -- name: read_ended
-select key, status from stepwell.run where key = any($1) and status >= {run.COMPLETED}
+-- With what the step in question left if it has completed, as read_output gives it.
+select run.key, run.status, run.failure, asked.node, task.run, task.node,
+    coalesce(output.codec, signal.codec), coalesce(output.bytes, signal.bytes), signal.name,
+    task.resumed_by
+from unnest($1::uuid[], $2::int[]) as asked (run, node)
+join stepwell.run on run.key = asked.run and run.status >= {run.COMPLETED}
+left join stepwell.task on task.run = run.key and task.node = asked.node
+    and task.state = {task.COMPLETED}
+left join stepwell.output on output.run = task.run and output.node = task.node
+left join stepwell.signal on signal.run = task.run and signal.number = task.resumed_by
 
 -- name: insert_new_runs
 -- All of them, or none: a taken id fails the transaction, which is tried again with insert_runs.

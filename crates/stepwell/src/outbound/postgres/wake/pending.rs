@@ -66,7 +66,7 @@ impl From<WakeKinds> for Wake {
 
 impl From<&HintSet> for Wake {
     fn from(earned: &HintSet) -> Self {
-        let (ended, taken_from) = (earned.ended().clone(), earned.taken_from().clone());
+        let (ended, taken_from) = (earned.ended().names(), earned.taken_from().clone());
         Self { kinds: earned.iter().collect(), ended, taken_from }
     }
 }
@@ -105,7 +105,8 @@ impl Wake {
         let words = WORDS.iter().filter(|(_, kinds)| self.contains(*kinds));
         let word = |(word, kinds): &(&str, WakeKinds)| match &self.ended {
             EndedRuns::Named(runs) if *kinds == WakeKinds::of(Hint::Ended) => {
-                let names: Vec<String> = runs.iter().map(|run| format!("{:032x}", run.0)).collect();
+                let names: Vec<String> =
+                    runs.iter().map(|ended| format!("{:032x}", ended.run.0)).collect();
                 format!("{ENDED}{}", names.join(","))
             }
             _ => (*word).to_owned(),
@@ -130,7 +131,7 @@ impl Wake {
 
     fn heard_word(word: &str) -> Option<Self> {
         if let Some(names) = word.strip_prefix(ENDED) {
-            let run = |name: &str| u128::from_str_radix(name, 16).map(RunKey);
+            let run = |name: &str| u128::from_str_radix(name, 16).map(|key| RunKey(key).into());
             let ended = EndedRuns::Named(names.split(',').map(run).collect::<Result<_, _>>().ok()?);
             return Some(Self { ended, ..WakeKinds::of(Hint::Ended).into() });
         }
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn ended_runs_are_told_by_name_as_long_as_they_fit() {
-        let runs = |n: u128| EndedRuns::Named((0..n).map(|n| RunKey(n << 64 | 7)).collect());
+        let runs = |n: u128| EndedRuns::Named((0..n).map(|n| RunKey(n << 64 | 7).into()).collect());
         let told = wake([Hint::Ended, Hint::Claims], runs(2));
         let names = "00000000000000000000000000000007,00000000000000010000000000000007";
         assert_eq!(told.payload(), format!("ended:{names} claims"));
@@ -273,7 +274,7 @@ mod tests {
         for (n_runs, n_workers, is_known) in [(2, 2, true), (150, 180, true), (200, 180, false)] {
             let wakes = PendingWakes::default();
             let workers = (0..n_workers).map(|n| WorkerId::new(format!("worker {n:03}")).unwrap());
-            let ended = EndedRuns::Named((0..n_runs).map(RunKey).collect());
+            let ended = EndedRuns::Named((0..n_runs).map(|run| RunKey(run).into()).collect());
             wakes.tell(wake([Hint::Ended], ended.clone()));
             let mut earned = HintSet::default();
             earned.add_taken(workers.collect());

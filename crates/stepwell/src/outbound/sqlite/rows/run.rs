@@ -6,11 +6,11 @@ use stepwell_core::queue::TenantNo;
 use stepwell_core::run::{RunFailure, RunRow, RunStatus};
 use stepwell_core::time::Timestamp;
 
-use super::cells::{Cells, ONLY, Rows, int, json, key};
+use super::cells::{Cells, ONLY, Rows, int, json, key, selected};
 use super::payload;
 use crate::outbound::sql::{Column, Table, named};
 use crate::outbound::sqlite::file::File;
-use crate::ports::{Payload, RunFilter};
+use crate::ports::{EndOutput, Payload, RunEnd, RunFilter};
 
 const SQL: &str = include_str!("../sql/run.sql");
 const ADVANCE_RUN: &str = named(SQL, "advance_run");
@@ -110,7 +110,7 @@ fn read_whole(row: &Row<'_>) -> Rows<StoredRun> {
     read(Cells::of(row))
 }
 
-fn status(row: Cells<'_, '_>, column: usize) -> Rows<RunStatus> {
+fn status(row: Cells<'_, '_>, column: impl Into<usize>) -> Rows<RunStatus> {
     row.state(column, RunStatus::ALL, |status| status as i64)
 }
 
@@ -288,9 +288,19 @@ pub(crate) fn all(file: File<'_, '_>) -> Rows<Vec<StoredRun>> {
     file.all(DUMP_RUNS, [], read_whole)
 }
 
+selected! { Ended { Status, Failure, } }
+
 /// How a run ended, if it did.
-pub(crate) fn ended(file: File<'_, '_>, run: RunKey) -> Rows<Option<RunStatus>> {
-    file.first(READ_ENDED, [key(run)], |row| status(Cells::of(row), 0))
+pub(crate) fn ended(file: File<'_, '_>, run: RunKey) -> Rows<Option<RunEnd>> {
+    file.first(READ_ENDED, [key(run)], |row| {
+        let cells = Cells::of(row);
+        Ok(RunEnd {
+            status: status(cells, Ended::Status)?,
+            failure: cells.optional_json("run failure", Ended::Failure)?,
+            output_of: None,
+            output: EndOutput::Known(None),
+        })
+    })
 }
 
 /// What the tasks of a run are executed with: its definition and failure, and its input if that

@@ -69,7 +69,9 @@ pub(super) fn write_changes(
         let number = transaction.cache.next_number();
         rows::timer::set(file, due_at, number, run_no, timer.node)?;
     }
-    transaction.earned.add_all(HintSet::earned_by(run, changes));
+    let output = plan.definition.output_step();
+    let row = &transaction.cache.runs.load(file, run)?.row;
+    transaction.earned.add_all(HintSet::earned_by(row, output, changes));
     Ok(())
 }
 

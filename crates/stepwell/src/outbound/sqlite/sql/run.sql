@@ -45,7 +45,7 @@ order by key desc
 limit ?5
 
 -- name: read_ended
-select status from run where key = ?1 and status >= {run.COMPLETED}
+select status, failure from run where key = ?1 and status >= {run.COMPLETED}
 
 -- name: read_given
 select {given_names} from run where key = ?1

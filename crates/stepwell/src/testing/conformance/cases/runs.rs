@@ -349,6 +349,8 @@ macro_rules! conformance_cases {
                 the_failure_handler_runs_when_the_output_was_skipped,
                 a_batch_may_fail_a_run_and_bring_its_handler,
                 ended_runs_are_told_from_others_in_one_read,
+                ended_runs_are_read_with_what_a_step_left,
+                the_end_of_a_run_tells_what_its_own_commit_knows,
             }
             events {
                 the_log_of_a_completed_run,
