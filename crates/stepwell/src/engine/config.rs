@@ -12,7 +12,8 @@ use crate::ports::TenantSettings;
 /// Every setting of an engine. `docs/configuration.md` has the table.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Tasks executed at once. Default: twice the cores, at least 10. 0 makes a client: it
+    /// Tasks executed at once. Default: 256; an async step holds no thread, a blocking one takes
+    /// one of as many threads while it runs. 0 makes a client: it
     /// starts, waits, cancels and queries, but executes nothing and never leads.
     pub slots: usize,
     /// The queues this worker serves. Default: `default`.
@@ -50,9 +51,8 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
-            slots: (2 * cores).max(10),
+            slots: 256,
             queues: vec![Queue::default_queue()],
             lease: Duration::from_secs(30),
             heartbeat_interval: Duration::from_secs(10),
