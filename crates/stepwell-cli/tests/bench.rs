@@ -88,6 +88,36 @@ fn postgres_sends_few_statements_for_many_tasks() {
     assert!(few[0]["limit"]["tasks_per_second"].as_f64() > Some(0.0));
 }
 
+/// A caller that waits costs the start and the commit, whose answer is the result; many callers
+/// share both.
+fn assert_callers_read_nothing(store: &[&str], together_max: f64) {
+    let args = [store, &["--scenario", "callers", "--runs", "1000"]].concat();
+    let record = &bench(&args)[0];
+    let transactions = |name: &str| {
+        let parts = record["parts"].as_array().expect("there are parts");
+        let part = parts.iter().find(|part| part["part"] == name);
+        let found = part.and_then(|part| part["transactions_per_task"].as_f64());
+        found.unwrap_or_else(|| panic!("{name} is missing in {record}"))
+    };
+    let alone = transactions("1 caller, 1 step");
+    assert!((2.0..2.5).contains(&alone), "{alone} transactions of one caller's run");
+    let together = transactions("64 callers, 1 step");
+    assert!(together < together_max, "{together} transactions of a run among 64 callers");
+}
+
+#[test]
+fn callers_that_wait_on_sqlite_read_nothing_for_their_results() {
+    assert_callers_read_nothing(&["--store", "sqlite"], 0.11);
+}
+
+#[test]
+fn callers_that_wait_on_postgres_read_nothing_for_their_results() {
+    let url = std::env::var("STEPWELL_TEST_DATABASE_URL")
+        .expect("STEPWELL_TEST_DATABASE_URL names a server; `cargo xtask test` starts one");
+    let schema = format!("bench_callers_{}", std::process::id());
+    assert_callers_read_nothing(&["--store", "postgres", "--url", &url, "--schema", &schema], 0.28);
+}
+
 #[test]
 fn what_cannot_be_measured_is_refused() {
     let refuse = |args: &[&str]| {

@@ -1,5 +1,6 @@
 //! What is measured, one file per scenario.
 
+mod callers;
 mod claims;
 mod fair;
 mod fan;
@@ -23,6 +24,10 @@ use crate::commands::Failure;
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scenario {
+    /// Callers that wait for each result, 1 to 512 at a time, with default settings
+    Callers,
+    /// One caller that waits for runs of one step, then 100, then one, with default settings
+    Single,
     /// Runs of one step, start included
     One,
     /// Runs of five steps, one after the other
@@ -62,6 +67,8 @@ pub(crate) enum Scenario {
 impl Scenario {
     /// Those that take seconds, which are measured unless the user names others.
     pub(super) const QUICK: &[Self] = &[
+        Self::Callers,
+        Self::Single,
         Self::One,
         Self::Chain,
         Self::Fan,
@@ -78,6 +85,8 @@ impl Scenario {
 
     pub(super) fn name(self) -> &'static str {
         match self {
+            Self::Callers => "callers",
+            Self::Single => "single",
             Self::One => "one",
             Self::Chain => "chain",
             Self::Fan => "fan",
@@ -124,6 +133,8 @@ impl Scenario {
 
     pub(super) async fn measure(self, input: &ScenarioInput<'_>) -> Result<Vec<Part>, Failure> {
         match self {
+            Self::Callers => callers::callers(input).await,
+            Self::Single => callers::single(input).await,
             Self::One => throughput::one(input).await,
             Self::Chain => throughput::chain(input).await,
             Self::Fan => fan::fan(input).await,
