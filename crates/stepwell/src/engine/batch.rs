@@ -1,12 +1,16 @@
 //! Batching: all requests that wait go into one call of the store, and the next batch gathers
 //! while that call is under way. Batches grow with load; when idle there is no delay.
+//!
+//! A transaction costs much however little it carries. So while one call is under way, the next one
+//! begins only when it carries as many requests, or has gathered for as long as a call takes.
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 use super::Parts;
 use super::store_retry::StoreRetry;
@@ -25,7 +29,18 @@ pub(crate) struct Pending<T, A> {
 }
 
 /// Where requests wait. The next loop that is free takes all of them.
-pub(crate) type Requests<T, A> = Arc<Mutex<mpsc::Receiver<Pending<T, A>>>>;
+pub(crate) type Requests<T, A> = Arc<RequestQueue<T, A>>;
+
+/// Requests that wait, and what is known of those under way.
+pub(crate) struct RequestQueue<T, A> {
+    /// Held by the loop that gathers the next batch.
+    waiting: Mutex<mpsc::Receiver<Pending<T, A>>>,
+    /// How many requests are under way.
+    under_way: watch::Sender<usize>,
+    /// How long the last call took.
+    call_micros: AtomicU64,
+    clock: Arc<dyn Clock>,
+}
 
 /// Takes requests for a store call that works on batches.
 pub(crate) struct Batcher<T, A> {
@@ -43,8 +58,13 @@ impl<T, A> Batcher<T, A> {
     /// A batcher and the queue its loops read from.
     pub(crate) fn new(parts: &Parts, capacity: usize) -> (Self, Requests<T, A>) {
         let (sender, receiver) = mpsc::channel(capacity);
-        let clock = Arc::clone(&parts.clock);
-        (Self { sender, clock }, Arc::new(Mutex::new(receiver)))
+        let queue = RequestQueue {
+            waiting: Mutex::new(receiver),
+            under_way: watch::channel(0).0,
+            call_micros: AtomicU64::new(0),
+            clock: Arc::clone(&parts.clock),
+        };
+        (Self { sender, clock: Arc::clone(&parts.clock) }, Arc::new(queue))
     }
 
     /// Hands in a request; waits only while the queue is full. The answer comes later. `None` if
@@ -99,11 +119,12 @@ pub(crate) async fn run_batches<T: Clone + HasPayload, A, R, F>(
         let n = tokio::select! {
             biased;
             Some(()) = apart.next() => continue,
-            n = receive(&requests, &mut waiting, items_max) => n,
+            n = requests.gather(&mut waiting, items_max) => n,
         };
         if n == 0 {
             break;
         }
+        let _under_way = requests.begin(n);
         let mut open = cut(std::mem::take(&mut waiting));
         // Batches are popped from the end, so the first one has to stand there.
         open.reverse();
@@ -140,12 +161,58 @@ pub(crate) async fn run_batches<T: Clone + HasPayload, A, R, F>(
     while apart.next().await.is_some() {}
 }
 
-async fn receive<T, A>(
-    requests: &Requests<T, A>,
-    waiting: &mut Vec<Pending<T, A>>,
-    items_max: usize,
-) -> usize {
-    requests.lock().await.recv_many(waiting, items_max).await
+impl<T, A> RequestQueue<T, A> {
+    /// Waits for requests, and gathers more while others are under way. Gives how many there are;
+    /// none when nobody can hand in any more. Dropped half-way it leaves what it has for the next.
+    async fn gather(&self, batch: &mut Vec<Pending<T, A>>, items_max: usize) -> usize {
+        let mut waiting = self.waiting.lock().await;
+        if batch.is_empty() {
+            waiting.recv_many(batch, items_max).await;
+        }
+        let mut under_way = self.under_way.subscribe();
+        let time_is_up = async {
+            let span = Duration::from_micros(self.call_micros.load(Ordering::Relaxed));
+            self.clock.sleep(span).await;
+        };
+        let mut time_is_up = std::pin::pin!(time_is_up);
+        while !is_enough(batch.len(), *under_way.borrow_and_update(), items_max) {
+            let n_more = items_max - batch.len();
+            tokio::select! {
+                biased;
+                n = waiting.recv_many(batch, n_more) => if n == 0 { break },
+                _ = under_way.changed() => {}
+                () = &mut time_is_up => break,
+            }
+        }
+        batch.len()
+    }
+
+    /// So many requests are under way until what this gives is dropped.
+    fn begin(&self, n_requests: usize) -> UnderWay<'_, T, A> {
+        self.under_way.send_modify(|n| *n += n_requests);
+        UnderWay { queue: self, n_requests, since: self.clock.elapsed() }
+    }
+}
+
+/// Whether a batch may go out: nothing else is under way, or it carries as much.
+fn is_enough(n_gathered: usize, n_under_way: usize, items_max: usize) -> bool {
+    n_gathered == 0 || n_gathered >= n_under_way.min(items_max)
+}
+
+/// Requests that are under way.
+struct UnderWay<'q, T, A> {
+    queue: &'q RequestQueue<T, A>,
+    n_requests: usize,
+    since: Duration,
+}
+
+impl<T, A> Drop for UnderWay<'_, T, A> {
+    fn drop(&mut self) {
+        let span = self.queue.clock.elapsed().saturating_sub(self.since);
+        let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        self.queue.call_micros.store(micros, Ordering::Relaxed);
+        self.queue.under_way.send_modify(|n| *n -= self.n_requests);
+    }
 }
 
 /// Tries a request that the store is too damaged for until somebody has mended that. Others do not
@@ -196,6 +263,14 @@ mod tests {
         let batches = cut(requests.iter().map(pending).collect());
         let bytes = |batch: Vec<Pending<usize, ()>>| batch.iter().map(|one| one.request).collect();
         batches.into_iter().map(bytes).collect()
+    }
+
+    #[test]
+    fn a_batch_waits_for_company_only_behind_a_larger_one() {
+        assert!(is_enough(1, 0, 100), "nothing is under way");
+        assert!(is_enough(5, 5, 100) && !is_enough(4, 5, 100));
+        assert!(is_enough(100, 250, 100), "more does not fit");
+        assert!(is_enough(0, 5, 100), "nobody can hand in any more");
     }
 
     #[test]
