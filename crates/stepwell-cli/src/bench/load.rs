@@ -21,6 +21,11 @@ use crate::commands::Failure;
 /// Tasks a worker executes at once.
 pub(super) const SLOTS: usize = 2_000;
 
+/// As many as a worker has by default.
+pub(super) fn default_slots() -> usize {
+    Config::default().slots
+}
+
 /// Runs started together, and how many such batches are on their way.
 const START_BATCH: usize = 1_000;
 const STARTS_IN_FLIGHT: usize = 4;

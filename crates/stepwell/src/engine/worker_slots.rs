@@ -3,6 +3,7 @@
 //! call of its own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use stepwell_core::time::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -121,6 +122,17 @@ impl WorkerSlots {
     /// Waits for a free slot. The slots are never closed, so there is always one in the end.
     pub(crate) async fn free_slot(&self) -> Option<Slot> {
         Arc::clone(&self.free).acquire_owned().await.ok()
+    }
+
+    /// Waits until half of the slots are free, and no longer than a claim call takes: with tasks
+    /// that are soon done, a claim for each slot that comes free would cost a transaction each.
+    pub(crate) async fn gather_free(&self, span: Duration) {
+        let half = u32::try_from(self.parts.config.slots / 2).unwrap_or(u32::MAX);
+        tokio::select! {
+            biased;
+            _ = self.free.acquire_many(half) => {}
+            () = self.parts.clock.sleep(span) => {}
+        }
     }
 
     /// Up to so many slots that are free right now.

@@ -39,6 +39,8 @@ impl Worker {
         let _ended = self.claim_loop_ended.clone().drop_guard();
         let mut hints = self.parts.store.hints();
         let mut n_empty = 0;
+        // How long a claim call took that left tasks waiting.
+        let mut backlog_span = None;
         loop {
             let slot = tokio::select! {
                 biased;
@@ -46,13 +48,18 @@ impl Worker {
                 slot = self.slots.free_slot() => slot,
             };
             let Some(slot) = slot else { return };
+            if let Some(span) = backlog_span.take() {
+                self.slots.gather_free(span).await;
+            }
             hints.look(Hint::Ready);
             self.slots.claim_begins();
+            let since = self.parts.clock.elapsed();
             let found = self.claim(slot).await;
             self.slots.claim_ended(matches!(found, Ok(Found::PerhapsMore)));
             match found {
                 Ok(Found::PerhapsMore) => {
                     n_empty = 0;
+                    backlog_span = Some(self.parts.clock.elapsed().saturating_sub(since));
                     continue;
                 }
                 Ok(Found::All) => n_empty = 0,

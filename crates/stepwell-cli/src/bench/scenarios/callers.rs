@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::try_join_all;
 use stepwell::{Engine, StepRef, Workflow, WorkflowRef};
 
-use crate::bench::load::{GRACE, TENANT};
+use crate::bench::load::{self, GRACE, Load, TENANT, default_slots};
 use crate::bench::measure;
 use crate::bench::meter::Meter;
 use crate::bench::report::Part;
+use crate::bench::run_times::RunTimes;
 use crate::bench::scenario_input::ScenarioInput;
 use crate::commands::Failure;
 
@@ -18,13 +19,14 @@ use crate::commands::Failure;
 const CALLERS: [(usize, usize); 4] = [(1, 500), (8, 4_000), (64, 20_000), (512, 40_000)];
 
 const CHAIN_LENGTH: usize = 5;
+const DRAIN_RUNS: usize = 50_000;
 const SINGLE_RUNS: usize = 50;
 const SINGLE_WIDTH: usize = 100;
 
 /// Takes a number and gives it back.
 type Echo = Workflow<usize, usize>;
 
-/// 1, 8, 64 and 512 callers of runs of one step, and of five.
+/// 1, 8, 64 and 512 callers of runs of one step, and of five; and one who starts many at once.
 pub(super) async fn callers(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Failure> {
     let mut parts = Vec::new();
     for n_steps in [1, CHAIN_LENGTH] {
@@ -36,7 +38,26 @@ pub(super) async fn callers(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Fail
             parts.push(call(input, &name, chain(n_steps), n_steps, n_callers, n_runs).await?);
         }
     }
+    parts.push(drain(input).await?);
     Ok(parts)
+}
+
+/// Runs that are started together and then carried through, with default settings.
+async fn drain(input: &ScenarioInput<'_>) -> Result<Part, Failure> {
+    let (store, n_runs) = (input.store, input.n_runs(DRAIN_RUNS));
+    let (flow, slots) = (load::chain("drain", 1, false), default_slots());
+    let load = Load::start(&store.open, flow, RunTimes::new(n_runs, 1), slots).await?;
+    let part = "start_many, drained";
+    input.progress.begin(&format!("{}: {part}", store.kind.name()), n_runs);
+    let meter = Meter::begin(store).await?;
+    let keys = load.start_batch(0..n_runs, TENANT).await?;
+    load.times.ended(n_runs, input.progress).await?;
+    load.settle().await;
+    let part = meter.end(store, part, n_runs, n_runs).await?;
+    load::check_completed(&store.open.ports(), &keys).await?;
+    let part = part.with_latency(load.times.since_start(0));
+    load.stop().await;
+    Ok(part)
 }
 
 /// One caller of runs that fan out and in.

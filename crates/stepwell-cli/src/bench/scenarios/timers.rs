@@ -5,7 +5,7 @@ use std::time::Duration;
 use stepwell::core::id::RunKey;
 use stepwell::ports::DynStore;
 
-use crate::bench::load::{self, Load, SLOTS, TENANT};
+use crate::bench::load::{self, Load, TENANT, default_slots};
 use crate::bench::measure::{self, micros};
 use crate::bench::report::Part;
 use crate::bench::run_times::RunTimes;
@@ -28,7 +28,8 @@ pub(super) async fn measure(input: &ScenarioInput<'_>) -> Result<Vec<Part>, Fail
 async fn crowd(input: &ScenarioInput<'_>) -> Result<Part, Failure> {
     let (ports, n_runs) = (input.store.open.ports(), input.n_runs(CROWD).min(CROWD));
     let flow = load::sleep("crowd", CROWD_SLEEP);
-    let load = Load::start(&input.store.open, flow, RunTimes::new(n_runs, 1), SLOTS).await?;
+    let load =
+        Load::start(&input.store.open, flow, RunTimes::new(n_runs, 1), default_slots()).await?;
     let Some(definition) = ports.latest("crowd").await? else {
         return Err(Failure::Unexpected("the workflow was not stored".to_owned()));
     };
@@ -50,7 +51,8 @@ async fn crowd(input: &ScenarioInput<'_>) -> Result<Part, Failure> {
 async fn singles(input: &ScenarioInput<'_>) -> Result<Part, Failure> {
     let ports = input.store.open.ports();
     let flow = load::sleep("single", SINGLE_SLEEP);
-    let load = Load::start(&input.store.open, flow, RunTimes::new(SINGLES, 1), SLOTS).await?;
+    let load =
+        Load::start(&input.store.open, flow, RunTimes::new(SINGLES, 1), default_slots()).await?;
     input.progress.begin("single sleeps", SINGLES);
     let mut spans = Vec::with_capacity(SINGLES);
     for run in 0..SINGLES {
