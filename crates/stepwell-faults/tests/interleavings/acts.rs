@@ -5,8 +5,9 @@ use std::sync::Arc;
 use stepwell::core::decide::CancelRequest;
 use stepwell::core::id::{Epoch, RunKey, WorkerId};
 use stepwell::ports::{
-    BoxFuture, ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, CommitItem, DynStore, Outcome,
-    ReapRequest, SignalRequest, StartRequest, StoreError, TenantSettings, WorkerRegistration,
+    BoxFuture, ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, CommitItem, DynStore,
+    ListenRequest, MemoRequest, Outcome, ReapRequest, SignalRequest, StartRequest, StoreError,
+    TenantSettings, WorkerRegistration,
 };
 use stepwell::testing::conformance::world::{CRASH_LIMIT, completed, tenant};
 
@@ -149,6 +150,22 @@ pub(crate) fn signal(request: SignalRequest) -> Act {
     act(move |store| {
         let requests = vec![request.clone()];
         async move { Ok(format!("{:?}", store.signal(requests).await?)) }
+    })
+}
+
+/// Stores memos of a running function.
+pub(crate) fn remember(request: MemoRequest) -> Act {
+    act(move |store| {
+        let requests = vec![request.clone()];
+        async move { Ok(format!("{:?}", store.store_memos(requests).await?)) }
+    })
+}
+
+/// Lets a running function wait, and asks for news.
+pub(crate) fn listen(request: ListenRequest) -> Act {
+    act(move |store| {
+        let requests = vec![request.clone()];
+        async move { Ok(format!("{:?}", store.listen(requests).await?)) }
     })
 }
 

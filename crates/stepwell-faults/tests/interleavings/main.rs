@@ -10,6 +10,7 @@ mod cancelling;
 mod claiming;
 mod deadlines;
 mod fan_in;
+mod functions;
 mod handing;
 mod limits;
 mod pairs;

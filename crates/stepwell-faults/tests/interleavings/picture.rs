@@ -46,6 +46,7 @@ pub(crate) fn picture(dump: &StoreDump, known: &BTreeSet<Token>, seen: Places) -
     lines.extend(places(dump, seen));
     lines.extend(dump.waits.iter().map(|waits| format!("waits {waits:?}")));
     lines.extend(dump.signals.iter().map(|signals| format!("signals {signals:?}")));
+    lines.extend(dump.memos.iter().map(|memos| format!("memos {memos:?}")));
     lines.extend(dump.timers.iter().map(|timer| format!("timer {timer:?}")));
     for (worker, claims) in &dump.claims {
         let claim = |claim: &ClaimRef| {

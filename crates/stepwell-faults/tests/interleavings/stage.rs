@@ -213,13 +213,19 @@ async fn store(
     Arc::new(PostgresStore::connect_with(options).await.expect("the server answers"))
 }
 
-/// All outputs in one read; the port reads them run by run.
-async fn outputs(watcher: &tokio_postgres::Client) -> Vec<String> {
-    let read = format!("select run::text, node, encode(bytes, 'escape') from {SCHEMA}.output");
+/// All outputs and values of memos in one read; the port reads them run by run.
+async fn payloads(watcher: &tokio_postgres::Client) -> Vec<String> {
+    let read = format!(
+        "select run::text, node, 'output', encode(bytes, 'escape') from {SCHEMA}.output \
+         union all \
+         select run::text, node, 'memo ' || key, coalesce(encode(bytes, 'escape'), '-') \
+         from {SCHEMA}.memo"
+    );
     let rows = watcher.query(&read, &[]).await.expect("it answers");
     let line = |row: &tokio_postgres::Row| {
-        let (run, node, bytes): (String, i32, String) = (row.get(0), row.get(1), row.get(2));
-        format!("output of {run} {node}: {bytes}")
+        let (run, node): (String, i32) = (row.get(0), row.get(1));
+        let (what, bytes): (String, String) = (row.get(2), row.get(3));
+        format!("{what} of {run} {node}: {bytes}")
     };
     rows.iter().map(line).collect()
 }
@@ -300,7 +306,7 @@ impl<'s> Meeting<'s> {
         let played = duet.play(guide, one.call(&stores[0]), other.call(&stores[1])).await;
         let dump = check_invariants(&**world.store()).await;
         let mut picture = picture(&dump, &self.tokens, self.places());
-        picture.extend(outputs(duet.watcher()).await);
+        picture.extend(payloads(duet.watcher()).await);
         let answers = [played.one.clone(), played.other.clone()];
         (Outcome { answers, picture }, played)
     }

@@ -1,8 +1,8 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use stepwell_core::decide::{Happening, HeardWait, TaskHappening, Verdict};
-use stepwell_core::id::{Node, RunKey};
+use stepwell_core::id::RunKey;
 use stepwell_core::run::Resumed;
 use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
@@ -29,12 +29,12 @@ const READ_MEMOS_OF_RUN: Sql = sql::MEMO.named("read_memos_of_run");
 impl Memos for PostgresStore {
     async fn store_memos(&self, requests: Vec<MemoRequest>) -> Result<Vec<MemoAnswer>, StoreError> {
         let held = self.with_retries(|| self.store_once(&requests)).await?;
-        let lost = |request: &&MemoRequest| !held.contains_key(&task_of(request.claim));
-        let lost: Vec<&MemoRequest> = requests.iter().filter(lost).collect();
-        let mut before = self.stored_before(&lost).await?;
-        let answer = |request: &MemoRequest| match held.get(&task_of(request.claim)) {
-            Some((claim, now)) if *claim == request.claim => MemoAnswer::Stored(*now),
-            _ => before.remove(&request.claim).unwrap_or(MemoAnswer::NotMine),
+        let lost = |request: &&MemoRequest| !held.contains_key(&request.claim);
+        let before = self.stored_before(requests.iter().filter(lost)).await?;
+        let answer = |request: &MemoRequest| {
+            let at = held.get(&request.claim).copied();
+            let at = at.or_else(|| stored_at(request, &before));
+            at.map_or(MemoAnswer::NotMine, MemoAnswer::Stored)
         };
         Ok(requests.iter().map(answer).collect())
     }
@@ -61,23 +61,32 @@ fn read_memos_of(rows: &[Row]) -> Result<Vec<StoredMemo>, StoreError> {
     Ok(memos.into_iter().map(|(_, memo)| memo).collect())
 }
 
-/// Claims that hold, by their tasks, and when their memos were stored.
-type HeldClaims = HashMap<(RunKey, Node), (ClaimRef, Timestamp)>;
+/// Claims that hold, and when their memos were stored.
+type HeldClaims = HashMap<ClaimRef, Timestamp>;
 
-fn task_of(claim: ClaimRef) -> (RunKey, Node) {
-    (claim.run, claim.node)
+/// Memos that were stored before, by the claims they were stored under, and when.
+type StoredBefore = HashMap<(ClaimRef, String), Timestamp>;
+
+/// When the last memo of a request was stored, if all of them were stored before.
+fn stored_at(request: &MemoRequest, before: &StoredBefore) -> Option<Timestamp> {
+    let at = |memo: &StoredMemo| before.get(&(request.claim, memo.row.key.clone())).copied();
+    let at = request.memos.iter().map(at).collect::<Option<Vec<_>>>()?;
+    at.into_iter().max()
 }
 
 impl PostgresStore {
     async fn store_once(&self, requests: &[MemoRequest]) -> PgResult<Done<HeldClaims>> {
-        // In the order of tasks, against deadlocks. Of several claims of one task only the last can
-        // hold, and of several memos of one key the last one stands.
-        let claims: BTreeMap<(RunKey, Node), ClaimRef> =
-            requests.iter().map(|request| (task_of(request.claim), request.claim)).collect();
+        // In the order of tasks, against deadlocks. Of several memos of one key the last one stands,
+        // but none that a function may have heard of is replaced.
+        let claims: BTreeSet<ClaimRef> = requests.iter().map(|request| request.claim).collect();
         let mut last: BTreeMap<(ClaimRef, &str), &StoredMemo> = BTreeMap::new();
-        for request in requests.iter().filter(|r| claims[&task_of(r.claim)] == r.claim) {
-            let memos = request.memos.iter();
-            last.extend(memos.map(|memo| ((request.claim, memo.row.key.as_str()), memo)));
+        for request in requests {
+            for memo in &request.memos {
+                let stands = last.entry((request.claim, &memo.row.key)).or_insert(memo);
+                if stands.row.number == 0 {
+                    *stands = memo;
+                }
+            }
         }
         let mut arrays = MemoArrays::default();
         for ((claim, _), memo) in &last {
@@ -85,7 +94,7 @@ impl PostgresStore {
         }
         let forgiven = requests.iter().filter(|request| request.forgives);
         let forgiven = ClaimKeys::of(forgiven.map(|request| request.claim));
-        let asked = ClaimKeys::of(claims.values().copied());
+        let asked = ClaimKeys::of(claims);
         let session = self.unopened(Role::Work).await?;
         let now = session.pool().injected_now();
         let mut params = arrays.params();
@@ -106,39 +115,29 @@ impl PostgresStore {
             session.close(),
         );
         let answer = opened.and(forgave).and(rows).and_then(|rows| {
-            let held = read_all(&rows, memo::read_held)?.into_iter();
-            let held = held.filter_map(|(task, now)| Some((task, (*claims.get(&task)?, now))));
+            let held = read_all(&rows, memo::read_held)?.into_iter().collect();
             closed?;
-            Ok(Done::quiet(held.collect()))
+            Ok(Done::quiet(held))
         });
         drop(params);
         self.commit_or_roll_back(session, answer).await
     }
 
-    /// The answers to requests whose claims no longer hold their tasks. The reply to an earlier one
-    /// may have been lost: then its memos are there.
-    async fn stored_before(
+    /// What is there of requests whose claims no longer hold their tasks: the reply to an earlier one
+    /// may have been lost.
+    async fn stored_before<'r>(
         &self,
-        requests: &[&MemoRequest],
-    ) -> Result<HashMap<ClaimRef, MemoAnswer>, StoreError> {
-        if requests.is_empty() {
-            return Ok(HashMap::new());
+        requests: impl Iterator<Item = &'r MemoRequest> + Send,
+    ) -> Result<StoredBefore, StoreError> {
+        let asked: Vec<(ClaimRef, &str)> = requests
+            .flat_map(|r| r.memos.iter().map(|memo| (r.claim, memo.row.key.as_str())))
+            .collect();
+        if asked.is_empty() {
+            return Ok(StoredBefore::new());
         }
-        let asked = requests.iter().flat_map(|request| {
-            request.memos.iter().map(|memo| (request.claim, memo.row.key.as_str()))
-        });
         let asked = MemoKeys::under(asked);
         let rows = self.query_once(Role::Work, FIND_MEMOS, &asked.params_under()).await?;
-        let found: HashMap<(RunKey, Node, String), Timestamp> =
-            read_all(&rows, memo::read_found)?.into_iter().collect();
-        let answer = |request: &&MemoRequest| {
-            let (run, node) = task_of(request.claim);
-            let at = |memo: &StoredMemo| found.get(&(run, node, memo.row.key.clone())).copied();
-            let at = request.memos.iter().map(at).collect::<Option<Vec<_>>>();
-            let at = at.and_then(|at| at.into_iter().max());
-            (request.claim, at.map_or(MemoAnswer::NotMine, MemoAnswer::Stored))
-        };
-        Ok(requests.iter().map(answer).collect())
+        Ok(read_all(&rows, memo::read_found)?.into_iter().collect())
     }
 
     async fn listen_once(&self, requests: &[ListenRequest]) -> PgResult<Done<Vec<ListenAnswer>>> {

@@ -131,6 +131,44 @@ pub(super) async fn one_stale_request_does_not_touch_the_others(world: &World) {
     );
 }
 
+pub(super) async fn requests_of_a_claim_that_is_gone_are_answered_one_by_one(world: &World) {
+    // FB1
+    let (run, task) = running(world, "a").await;
+    let first = world.remember(&task, "charge@1=42").await;
+    world.complete(&task).await;
+    let answers = async |texts: &[&str]| {
+        let requests = texts.iter().map(|text| world.memo_request(&task, text)).collect();
+        world.remember_all(requests).await
+    };
+    assert_eq!(answers(&["charge@1=42", "never@2=1"]).await, [first, MemoAnswer::NotMine]);
+    assert_eq!(answers(&["never@2=1", "charge@1=42"]).await, [MemoAnswer::NotMine, first]);
+    assert_eq!(answers(&["charge@1=42", "charge@1=42"]).await, [first, first]);
+    assert_eq!(world.memos(&run).await, "charge@1 GIVEN");
+}
+
+pub(super) async fn of_two_claims_of_a_task_the_one_that_holds_it_stores(world: &World) {
+    // D5, S6: a process may write for both at once.
+    let (run, lost_task) = running(world, "a").await;
+    world.remember(&lost_task, "before@1=1").await;
+    let task = lost(world).await;
+    for (number, is_first) in [(2, true), (3, false)] {
+        let held = world.memo_request(&task, &format!("held@{number}=1 step-{number}@9{number}=1"));
+        let late = world.memo_request(&lost_task, &format!("held@{number}=2 late@{number}=2"));
+        let repeated = world.memo_request(&lost_task, "before@1=1");
+        let requests = if is_first { [held, late, repeated] } else { [repeated, late, held] };
+        let mut answers = world.remember_all(requests.to_vec()).await;
+        if !is_first {
+            answers.reverse();
+        }
+        assert!(matches!(answers[0], MemoAnswer::Stored(_)), "{number}: {answers:?}");
+        assert_eq!(answers[1], MemoAnswer::NotMine, "{number}");
+        assert!(matches!(answers[2], MemoAnswer::Stored(_)), "{number}: it was stored in time");
+    }
+    let memos = "before@1 GIVEN, held@2 GIVEN, step-2@92 GIVEN, step-3@93 GIVEN";
+    assert_eq!(world.memos(&run).await, memos);
+    world.complete(&task).await;
+}
+
 pub(super) async fn storing_a_memo_changes_neither_the_run_nor_its_log(world: &World) {
     let (run, task) = running(world, "a; b").await;
     let look = async || {

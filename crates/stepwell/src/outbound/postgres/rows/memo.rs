@@ -89,21 +89,23 @@ pub(crate) fn read_stored(row: &Row) -> Read<(RunKey, StoredMemo)> {
     Ok((run, StoredMemo { row: memo, payload }))
 }
 
-selected! { Held { Run, Node, Now, } }
+selected! { Held { Run, Node, Token, Now, } }
 
-/// A task whose claim holds, and the time of the store.
-pub(crate) fn read_held(row: &Row) -> Read<((RunKey, Node), Timestamp)> {
+/// A claim that holds its task, and the time of the store.
+pub(crate) fn read_held(row: &Row) -> Read<(ClaimRef, Timestamp)> {
     let cells = Cells::of(row);
-    Ok(((cells.run_key(Held::Run)?, cells.node(Held::Node)?), cells.time(Held::Now)?))
+    let (run, node) = (cells.run_key(Held::Run)?, cells.node(Held::Node)?);
+    Ok((ClaimRef { run, node, token: cells.token(Held::Token)? }, cells.time(Held::Now)?))
 }
 
-selected! { Found { Run, Node, Key, At, } }
+selected! { Found { Run, Node, Token, Key, At, } }
 
-/// A memo that was stored before, and when.
-pub(crate) fn read_found(row: &Row) -> Read<((RunKey, Node, String), Timestamp)> {
+/// A memo that was stored before under a claim, and when.
+pub(crate) fn read_found(row: &Row) -> Read<((ClaimRef, String), Timestamp)> {
     let cells = Cells::of(row);
-    let key = (cells.run_key(Found::Run)?, cells.node(Found::Node)?, cells.get(Found::Key)?);
-    Ok((key, cells.time(Found::At)?))
+    let (run, node) = (cells.run_key(Found::Run)?, cells.node(Found::Node)?);
+    let claim = ClaimRef { run, node, token: cells.token(Found::Token)? };
+    Ok(((claim, cells.get(Found::Key)?), cells.time(Found::At)?))
 }
 
 /// What is told of earlier executions of a task.

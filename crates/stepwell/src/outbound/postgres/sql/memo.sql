@@ -1,7 +1,19 @@
 -- name: forgive_losses
--- Of tasks whose functions came this far. Before store_memos, which locks what this may change.
+-- Of tasks whose functions came this far. Before store_memos, which locks what this may change. Who
+-- charges a task with a loss counts its losses under the lock of its worker, and who changes it for
+-- another reason has read it under the lock of its run: both are taken here, in the order of reaping.
+-- All rows of holder are locked before the first run, since they are counted.
+with holder as materialized (
+    select worker.no from stepwell.claim join stepwell.worker on worker.no = claim.worker
+    where claim.token = any($3) order by worker.no for key share of worker
+), locked as materialized (
+    select run.key from stepwell.run
+    where run.key = any($1) and (select count(*) from holder) > 0
+    order by run.key for update of run
+)
 update stepwell.task set losses = 0
-from unnest($1::uuid[], $2::int[], $3::uuid[]) as c (run, node, token)
+from locked join unnest($1::uuid[], $2::int[], $3::uuid[]) as c (run, node, token)
+    on c.run = locked.key
 where task.run = c.run and task.node = c.node and task.token = c.token and task.losses > 0
 
 -- name: store_memos
@@ -9,7 +21,7 @@ where task.run = c.run and task.node = c.node and task.token = c.token and task.
 -- compared with the row as it is when the lock is there: a claim that was lost stores nothing. What
 -- a function may have heard of is never replaced. Gives the claims that hold.
 with held as materialized (
-    select c.run, c.node
+    select c.run, c.node, c.token
     from unnest($15::uuid[], $16::int[], $17::uuid[]) as c (run, node, token)
     cross join lateral (
         select 1 from stepwell.task
@@ -21,17 +33,17 @@ with held as materialized (
     insert into stepwell.memo ({memo_names}, codec, bytes)
     select {memo_stored}, m.codec, m.bytes
     from unnest({memo_arrays}, $13::text[], $14::bytea[]) as m ({memo_names}, codec, bytes)
-    join held on held.run = m.run and held.node = m.node
+    join held on held.run = m.run and held.node = m.node and held.token = m.token
     cross join clock
     on conflict (run, node, key) do update set {memo_excluded}, codec = excluded.codec,
         bytes = excluded.bytes
     where memo.number = 0
 )
-select held.run, held.node, clock.now from held cross join clock
+select held.run, held.node, held.token, clock.now from held cross join clock
 
 -- name: find_memos
 -- Those that were stored under a claim, and when.
-select memo.run, memo.node, memo.key, memo.at
+select memo.run, memo.node, memo.token, memo.key, memo.at
 from unnest($1::uuid[], $2::int[], $3::text[], $4::uuid[]) as asked (run, node, key, token)
 join stepwell.memo on memo.run = asked.run and memo.node = asked.node and memo.key = asked.key
     and memo.token = asked.token

@@ -57,6 +57,8 @@ macro_rules! conformance_cases {
                 a_memo_repeated_after_a_lost_reply_is_acknowledged,
                 what_a_function_may_have_heard_of_is_never_replaced,
                 one_stale_request_does_not_touch_the_others,
+                requests_of_a_claim_that_is_gone_are_answered_one_by_one,
+                of_two_claims_of_a_task_the_one_that_holds_it_stores,
                 storing_a_memo_changes_neither_the_run_nor_its_log,
                 a_memo_clears_a_task_of_its_losses,
                 values_come_back_as_they_were_stored,

@@ -93,13 +93,18 @@ impl World {
 
     /// Lets a claimed task that goes on running wait for these.
     pub async fn listen(&self, task: &ClaimedTask, next_memo: u64, waits: &str) -> ListenAnswer {
-        let waits = read_waits(waits, self.clock().now());
-        let listening = Listening { waits, next_memo };
-        let request = ListenRequest { claim: task.claim, listening };
+        let request = self.listen_request(task, next_memo, waits);
         let mut answers = self.store().listen(vec![request]).await.expect("listen");
         assert_eq!(answers.len(), 1, "one answer per request");
         self.acted().await;
         answers.remove(0)
+    }
+
+    /// A request of a claimed task that waits for these while it goes on running.
+    #[must_use]
+    pub fn listen_request(&self, task: &ClaimedTask, next_memo: u64, waits: &str) -> ListenRequest {
+        let waits = read_waits(waits, self.clock().now());
+        ListenRequest { claim: task.claim, listening: Listening { waits, next_memo } }
     }
 }
 
