@@ -47,7 +47,14 @@ impl<V: Value> Journal<V> {
             return Turn::Wake(wakers);
         }
         self.fire(now);
-        if let Some(write) = self.take_write() {
+        if self.asks_first()
+            && let Some(listening) = self.listen()
+        {
+            return Turn::Listen(listening);
+        }
+        if !self.holds_writes()
+            && let Some(write) = self.take_write()
+        {
             return Turn::Store(write);
         }
         let changed = self.start_and_expire(now, may_start);

@@ -29,6 +29,8 @@ pub(super) struct Draft<V> {
     op: OpId,
     row: MemoRow,
     value: Option<V>,
+    /// Whether the function is to hear of it, and so gets a number when it is sent.
+    is_heard: bool,
 }
 
 impl<V: Clone> Draft<V> {
@@ -45,7 +47,7 @@ impl<V: Clone> Draft<V> {
 }
 
 impl<V: Value> Journal<V> {
-    /// Something is to be stored of an operation, with a number if the function is to hear of it.
+    /// Something is to be stored of an operation, and the function is to hear of it or not.
     pub(super) fn draft(
         &mut self,
         id: OpId,
@@ -55,17 +57,12 @@ impl<V: Value> Journal<V> {
     ) {
         self.staged.remove(&id);
         let Some(op) = self.ops.get(&id) else { return };
-        let number = if is_heard { self.next_number } else { 0 };
-        if is_heard {
-            self.next_number += 1;
-            self.unsettled.insert(number);
-        }
         let (node, key, tries, began_at) = (self.node, op.text.clone(), op.tries, op.began_at);
         let at = began_at;
         self.n_bytes += value.as_ref().map_or(0, Value::n_bytes);
         self.n_memos += usize::from(is_heard);
-        let row = MemoRow { node, key, number, outcome, tries, began_at, at };
-        self.unsent.push(Draft { op: id, row, value });
+        let row = MemoRow { node, key, number: 0, outcome, tries, began_at, at };
+        self.unsent.push(Draft { op: id, row, value, is_heard });
     }
 
     /// The next write, if there is something to store. Due times that nobody knows of go with it.
@@ -94,10 +91,15 @@ impl<V: Value> Journal<V> {
 
     fn take_staged(&mut self) -> impl Iterator<Item = Draft<V>> + use<V> {
         let staged: BTreeMap<OpId, MemoRow> = core::mem::take(&mut self.staged);
-        staged.into_iter().map(|(op, row)| Draft { op, row, value: None })
+        staged.into_iter().map(|(op, row)| Draft { op, row, value: None, is_heard: false })
     }
 
-    fn send(&mut self, drafts: Vec<Draft<V>>) -> MemoWrite<V> {
+    fn send(&mut self, mut drafts: Vec<Draft<V>>) -> MemoWrite<V> {
+        for draft in drafts.iter_mut().filter(|draft| draft.is_heard && draft.row.number == 0) {
+            draft.row.number = self.next_number;
+            self.unsettled.insert(self.next_number);
+            self.next_number += 1;
+        }
         self.last_write += 1;
         let id = WriteId(self.last_write);
         let memos = drafts.iter().map(|draft| (draft.row.clone(), draft.value.clone())).collect();

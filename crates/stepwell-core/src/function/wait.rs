@@ -46,6 +46,34 @@ impl<V: Value> Journal<V> {
         open.filter_map(|(id, op)| op.function_wait(*id)).collect()
     }
 
+    /// Whether the store has to know of other waits, or may have news.
+    fn has_to_ask(&self) -> bool {
+        if self.listening.is_some() {
+            return false;
+        }
+        let is_news = self.looks_again && !self.signals.is_empty();
+        let is_told = |id: &OpId| self.told.contains(&self.ops[id].text);
+        is_news || self.signals.len() != self.told.len() || !self.signals.iter().all(is_told)
+    }
+
+    /// Whether the store is to be asked before anything else is written.
+    pub(super) fn asks_first(&self) -> bool {
+        (self.is_executing() || !self.unsent.is_empty()) && self.can_ask() && self.has_to_ask()
+    }
+
+    /// What the store gives has to be the next thing that the function hears of: of anything before
+    /// it, it might give up the very wait that got a signal. So nothing may be under way that it is
+    /// still to hear of.
+    fn can_ask(&self) -> bool {
+        self.unsettled.is_empty()
+    }
+
+    /// Whether writes have to stay back until the store could be asked. Otherwise a function that
+    /// always has one under way would never hear of a signal.
+    pub(super) fn holds_writes(&self) -> bool {
+        !self.can_ask() && self.alone.is_empty() && self.has_to_ask()
+    }
+
     /// The signals that are waited for, by key.
     fn awaited_signals(&self) -> BTreeSet<String> {
         self.signals.iter().map(|id| self.ops[id].text.clone()).collect()
@@ -76,14 +104,10 @@ impl<V: Value> Journal<V> {
 
     /// What the store is to be asked, if it has to know of other waits or may have news.
     pub(super) fn listen(&mut self) -> Option<Listening> {
-        if self.listening.is_some() {
+        if !self.can_ask() || !self.has_to_ask() {
             return None;
         }
         let awaited = self.awaited_signals();
-        let is_news = self.looks_again && !awaited.is_empty();
-        if !is_news && awaited == self.told {
-            return None;
-        }
         self.looks_again = false;
         let next_memo = self.next_number;
         self.next_number += 1;
