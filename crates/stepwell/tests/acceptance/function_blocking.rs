@@ -7,7 +7,7 @@ use stepwell::{
     Code, IntoWorkflow, Result, Retry, Signalled, StepError, StepErrorKind, TaskState, Workflow,
 };
 
-use crate::support::{DAY, HOUR, MINUTE, World, refused, state, trail};
+use crate::support::{DAY, HOUR, MINUTE, SECOND, World, refused, state, trail};
 
 fn noted(ctx: &Ctx<u32, World>, name: &str, gives: u32) -> Result<u32> {
     let step = ctx.step(name, || {
@@ -86,6 +86,79 @@ fn a_short_pause_of_a_blocking_function_is_waited_for_in_place() {
     test.run_to_end();
     run.result().unwrap();
     assert_eq!(trail(&run, "short"), "QUEUED STARTED COMPLETED");
+}
+
+#[test]
+fn a_blocking_step_that_took_too_long_has_failed_when_it_returns() {
+    let world = World::default();
+    let slow = |ctx: Ctx<u32, World>| {
+        let slow = ctx.step("slow", || {
+            ctx.state().journal.write("try");
+            let n = ctx.state().journal.count("try");
+            // Nothing can interrupt it.
+            ctx.state().time_passes(if n < 3 { HOUR } else { MINUTE });
+            ctx.state().journal.write("returns");
+            Ok(n)
+        });
+        slow.timeout(MINUTE).retry(Retry::fixed(3, MINUTE)).wait()
+    };
+    let (test, handle) = world.engine(Workflow::function_blocking("slow", slow).into_workflow());
+    let run = test.start(&handle, 0).now().unwrap();
+    test.run_to_end();
+    assert_eq!(run.result().unwrap(), 3);
+    assert_eq!(world.journal.lines(), ["try", "returns"].repeat(3));
+}
+
+#[test]
+fn short_pauses_of_branches_are_waited_for_in_place() {
+    let world = World::default();
+    let short = |ctx: Ctx<u32, World>| {
+        let half = Duration::from_millis(500);
+        let flaky = ctx.step("flaky", || {
+            ctx.state().journal.write("try");
+            if ctx.state().journal.count("try") < 3 { Err(StepError::new("again")) } else { Ok(1) }
+        });
+        let nap = ctx.branch("nap", |ctx| {
+            ctx.sleep("nap", half).wait()?;
+            // Of branches within branches, too.
+            ctx.join((ctx.sleep("one", half), ctx.sleep("other", half / 2)))?;
+            noted(&ctx, "after", 2)
+        });
+        let naps = vec![ctx.sleep("a", half), ctx.sleep("b", half / 5), ctx.sleep("c", 2 * half)];
+        let (napped, tried) = ctx.join((nap, flaky.retry(Retry::fixed(5, half))))?;
+        ctx.join(naps)?;
+        Ok(napped + tried)
+    };
+    let (test, handle) = world.engine(Workflow::function_blocking("short", short).into_workflow());
+    let run = test.start(&handle, 0).now().unwrap();
+    test.run_to_end();
+    assert_eq!(run.result().unwrap(), 3);
+    assert_eq!(trail(&run, "short"), "QUEUED STARTED COMPLETED");
+}
+
+#[test]
+fn a_branch_that_waits_for_long_suspends_the_function_once_the_others_are_done() {
+    let world = World::default();
+    let mixed = |ctx: Ctx<u32, World>| {
+        let half = Duration::from_millis(500);
+        let (_, short, ()) = ctx.join((
+            ctx.sleep("long", HOUR),
+            ctx.branch("short", |ctx| {
+                ctx.sleep("nap", half).wait()?;
+                noted(&ctx, "after", 2)
+            }),
+            ctx.sleep("alone", half),
+        ))?;
+        Ok(short)
+    };
+    let (test, handle) = world.engine(Workflow::function_blocking("mixed", mixed).into_workflow());
+    let run = test.start(&handle, 0).now().unwrap();
+    test.advance(SECOND);
+    assert_eq!(world.journal.lines(), ["after"]);
+    assert_eq!(state(&run, "mixed"), TaskState::Sleeping);
+    test.run_to_end();
+    assert_eq!(run.result().unwrap(), 2);
+    assert_eq!(trail(&run, "mixed"), "QUEUED STARTED SUSPENDED SLEEPING WOKEN STARTED COMPLETED");
 }
 
 #[test]
@@ -182,6 +255,9 @@ on_every_store! {
     a_blocking_function_goes_on_where_it_was_after_each_wait,
     a_step_of_a_blocking_function_is_tried_again_and_its_count_survives,
     a_short_pause_of_a_blocking_function_is_waited_for_in_place,
+    a_blocking_step_that_took_too_long_has_failed_when_it_returns,
+    short_pauses_of_branches_are_waited_for_in_place,
+    a_branch_that_waits_for_long_suspends_the_function_once_the_others_are_done,
     a_suspension_that_is_swallowed_fails_the_run_and_says_where,
     a_loop_that_swallows_a_suspension_for_ever_is_ended,
     many_blocking_steps_run_at_once,

@@ -205,6 +205,11 @@ impl World {
         let clock = self.clock.get().expect("the world's engine was started");
         clock.sleep(span).await;
     }
+
+    /// Time passes while code runs that cannot wait for it.
+    pub(crate) fn time_passes(&self, span: Duration) {
+        self.clock.get().expect("the world's engine was started").advance(span);
+    }
 }
 
 /// Everything that a test's store holds.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc;
 use std::thread::{self, ThreadId};
 
 use stepwell_core::function::Key;
 
+use super::crew::Crew;
 use crate::api::ctx::Ctx as AsyncCtx;
 use crate::api::function::IntoStepName;
 use crate::api::step_error::{Result, StepError};
@@ -16,26 +16,23 @@ use crate::engine::{Doing, doing};
 /// that for ever.
 const SWALLOWED_MAX: u32 = 100;
 
-/// Asks whoever runs a join to store what is to be stored, and to say how that went.
-pub(super) type StoreNow = mpsc::Sender<Result<()>>;
-
 /// One line of control.
 pub(crate) struct Branch {
     /// How often something durable was called since it was told to stop; 0 if it was not.
     n_stopped: AtomicU32,
     thread: ThreadId,
-    /// Who stores for it, unless its thread is the one that the engine called.
-    stores: Option<mpsc::Sender<StoreNow>>,
+    /// Whom it is one of, unless its thread is the one that the engine called.
+    crew: Option<Crew>,
 }
 
 impl Branch {
-    pub(super) fn new(stores: Option<mpsc::Sender<StoreNow>>) -> Arc<Self> {
+    pub(super) fn new(crew: Option<Crew>) -> Arc<Self> {
         let (n_stopped, thread) = (AtomicU32::new(0), thread::current().id());
-        Arc::new(Self { n_stopped, thread, stores })
+        Arc::new(Self { n_stopped, thread, crew })
     }
 
-    pub(super) const fn stores(&self) -> Option<&mpsc::Sender<StoreNow>> {
-        self.stores.as_ref()
+    pub(super) const fn crew(&self) -> Option<&Crew> {
+        self.crew.as_ref()
     }
 
     /// The function ends here for now.

@@ -1,16 +1,15 @@
 //! Several operations of a blocking function at once.
 
 use std::collections::VecDeque;
-use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::branch::{Branch, StoreNow};
+use super::branch::Branch;
+use super::crew::Crew;
 use super::ctx::Ctx;
-use super::op::store;
 use super::operations::{FunctionSleep, FunctionStep, FunctionWait};
 use crate::api::ctx::Ctx as AsyncCtx;
 use crate::api::step_error::{Result, StepError};
@@ -22,7 +21,7 @@ const THREADS_MAX: usize = 64;
 
 /// Who stores for the branches of a join.
 #[derive(Clone, Debug)]
-pub struct Stores(mpsc::Sender<StoreNow>);
+pub struct Stores(Crew);
 
 /// What can be run at once with others: a step, a sleep, a wait, or a branch.
 pub trait Operation: Send {
@@ -55,30 +54,14 @@ pub(super) fn join<O: Operations>(
     operations: O,
 ) -> Result<O::Outputs> {
     branch.go_on()?;
-    let answer = match branch.stores() {
-        Some(stores) => operations.run_all(Stores(stores.clone())),
-        None => run_and_store(task, operations),
+    let answer = match branch.crew() {
+        Some(crew) => crew.rest(|| operations.run_all(Stores(crew.clone()))),
+        None => Crew::run(task, |crew| operations.run_all(Stores(crew))),
     };
     match answer {
         Err(error) if error.is_suspension() => branch.stop(),
         answer => answer,
     }
-}
-
-fn run_and_store<O: Operations>(task: &Arc<TaskContext>, operations: O) -> Result<O::Outputs> {
-    let (sender, requests) = mpsc::channel::<StoreNow>();
-    thread::scope(|scope| {
-        let all = scope.spawn(move || operations.run_all(Stores(sender)));
-        while let Ok(first) = requests.recv() {
-            let waiting: Vec<StoreNow> =
-                std::iter::once(first).chain(requests.try_iter()).collect();
-            let stored = store(task);
-            for answer_to in waiting {
-                let _ = answer_to.send(stored.clone());
-            }
-        }
-        joined(all)
-    })
 }
 
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
@@ -101,7 +84,11 @@ macro_rules! operations {
                 thread::scope(|scope| {
                     $(
                         let of_thread = stores.clone();
-                        let $answer = scope.spawn(move || $operation.run(of_thread));
+                        let running = stores.0.begin();
+                        let $answer = scope.spawn(move || {
+                            let _running = running;
+                            $operation.run(of_thread)
+                        });
                     )+
                     drop(stores);
                     let mut failed = None;
@@ -142,8 +129,11 @@ impl<T: Operation> Operations for Vec<T> {
             };
             let threads: Vec<_> = (0..n_threads)
                 .map(|_| {
-                    let stores = stores.clone();
-                    scope.spawn(move || work(stores))
+                    let (stores, running) = (stores.clone(), stores.0.begin());
+                    scope.spawn(move || {
+                        let _running = running;
+                        work(stores)
+                    })
                 })
                 .collect();
             drop(stores);
@@ -168,9 +158,9 @@ where
 {
     type Output = T;
 
-    fn run(mut self, Stores(stores): Stores) -> Result<T> {
+    fn run(mut self, Stores(crew): Stores) -> Result<T> {
         // Its suspension is the join's to hand up.
-        self.place.branch = Branch::new(Some(stores));
+        self.place.branch = Branch::new(Some(crew));
         self.wait()
     }
 }
@@ -178,8 +168,8 @@ where
 impl Operation for FunctionSleep {
     type Output = ();
 
-    fn run(mut self, Stores(stores): Stores) -> Result<()> {
-        self.place.branch = Branch::new(Some(stores));
+    fn run(mut self, Stores(crew): Stores) -> Result<()> {
+        self.place.branch = Branch::new(Some(crew));
         self.wait()
     }
 }
@@ -191,8 +181,8 @@ where
 {
     type Output = B::Output<T>;
 
-    fn run(mut self, Stores(stores): Stores) -> Result<B::Output<T>> {
-        self.place.branch = Branch::new(Some(stores));
+    fn run(mut self, Stores(crew): Stores) -> Result<B::Output<T>> {
+        self.place.branch = Branch::new(Some(crew));
         self.wait()
     }
 }
@@ -216,8 +206,8 @@ impl<'a, I, S, T> BranchOf<'a, I, S, T> {
 impl<I: Send + Sync, S: Send + Sync, T: Send> Operation for BranchOf<'_, I, S, T> {
     type Output = T;
 
-    fn run(self, Stores(stores): Stores) -> Result<T> {
-        let branch = Branch::new(Some(stores));
+    fn run(self, Stores(crew): Stores) -> Result<T> {
+        let branch = Branch::new(Some(crew));
         let ctx = Ctx { ctx: self.ctx, branch: Arc::clone(&branch) };
         branch.check((self.code)(ctx))
     }

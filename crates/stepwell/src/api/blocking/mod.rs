@@ -22,6 +22,7 @@
 mod block_on;
 mod branch;
 mod builder;
+mod crew;
 mod ctx;
 mod engine;
 mod function_signal;

@@ -10,7 +10,8 @@ use stepwell_core::failure::Failure;
 use stepwell_core::function::{Asked, Call, Completion, Key, OpId, STAYS_FOR};
 use stepwell_core::time::Timestamp;
 
-use super::branch::{Branch, StoreNow};
+use super::branch::Branch;
+use super::crew::Crew;
 use crate::api::function::{read_value, timed_out};
 use crate::api::step_error::{Result, StepError};
 use crate::engine::{Doing, TaskContext, is_about_data, panicked, while_doing};
@@ -65,7 +66,7 @@ impl Place {
                 (Asked::Over(completion), _) => return Ok(completion),
                 (Asked::Execute, Some(code)) => self.execute(code)?,
                 (Asked::Store, _) => self.store()?,
-                (Asked::Later(due), _) if self.is_soon(due) => self.sleep_until(due),
+                (Asked::Later(Some(due)), _) if self.is_soon(due) => self.sleep_until(due)?,
                 (Asked::Later(_) | Asked::Execute, _) => {
                     function.journal().keep(self.id);
                     return self.branch.stop();
@@ -113,32 +114,23 @@ impl Place {
         is_late
     }
 
-    /// Whether to wait in place. Branches of a join do not: their threads cannot wait for the
-    /// engine's clock.
-    fn is_soon(&self, due: Option<Timestamp>) -> bool {
-        let is_soon = due.is_some_and(|due| due <= self.task.now().after(STAYS_FOR));
-        is_soon && self.branch.stores().is_none()
+    /// Whether to wait in place.
+    fn is_soon(&self, due: Timestamp) -> bool {
+        due <= self.task.now().after(STAYS_FOR)
     }
 
-    fn sleep_until(&self, due: Option<Timestamp>) {
-        let span = due.map_or(Duration::ZERO, |due| due.since(self.task.now()));
-        let _waits = self.task.wait_for_engine(true);
-        let task = Arc::clone(&self.task);
-        self.task.parts.spawner.block_on(Box::pin(async move {
-            tokio::select! {
-                biased;
-                () = task.stop.token().cancelled() => {}
-                () = task.parts.clock.sleep(span) => {}
-            }
-        }));
+    /// Waits in place, on the thread that may wait for the engine.
+    fn sleep_until(&self, due: Timestamp) -> Result<()> {
+        if let Some(crew) = self.branch.crew() {
+            return crew.sleep_until(due);
+        }
+        sleep_until(&self.task, due);
+        Ok(())
     }
 
     /// Stores what is to be stored, on the thread that may.
     fn store(&self) -> Result<()> {
-        let Some(stores) = self.branch.stores() else { return store(&self.task) };
-        let (answer_to, answer): (StoreNow, _) = mpsc::channel();
-        let is_asked = stores.send(answer_to).is_ok();
-        if is_asked { answer.recv().unwrap_or_else(|_| gone()) } else { gone() }
+        self.branch.crew().map_or_else(|| store(&self.task), Crew::store)
     }
 }
 
@@ -148,8 +140,18 @@ impl Drop for Place {
     }
 }
 
-fn gone<T>() -> Result<T> {
-    Err(StepError::cancelled())
+/// Waits until a moment of the store's time, or until the function is told to stop.
+pub(super) fn sleep_until(task: &Arc<TaskContext>, at: Timestamp) {
+    let span = at.since(task.now());
+    let _waits = task.wait_for_engine(true);
+    let sleeping = Arc::clone(task);
+    task.parts.spawner.block_on(Box::pin(async move {
+        tokio::select! {
+            biased;
+            () = sleeping.stop.token().cancelled() => {}
+            () = sleeping.parts.clock.sleep(span) => {}
+        }
+    }));
 }
 
 /// Stores everything of a function that is to be stored, and waits for that.
