@@ -282,6 +282,7 @@ fn what_something_outside_of_steps_decides_may_not_use_a_name_twice() {
 
 on_every_store! {
     a_function_is_not_suspended_while_a_step_of_it_is_executed,
+    ten_thousand_steps_side_by_side_end_and_replay,
     a_time_out_is_per_execution_and_a_deadline_for_the_whole,
     a_step_that_takes_too_long_has_failed_and_is_tried_again,
     a_panic_between_steps_is_a_failed_attempt_and_memos_stay,
@@ -295,6 +296,5 @@ on_every_store! {
 
 in_memory_only! {
     "tens of thousands of steps are the same number on every store":
-    ten_thousand_steps_side_by_side_end_and_replay,
     more_memos_than_a_function_may_have_are_refused_and_the_remedy_named,
 }
