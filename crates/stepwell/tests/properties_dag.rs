@@ -116,10 +116,11 @@ impl Scene {
         assert!(dump.claims.values().all(Vec::is_empty), "claims on ended runs are left");
         for (run, plan) in self.runs.iter().enumerate() {
             let key = key(&fleet.watch, run).expect("the run was started");
-            let executions = fleet.ledger.of_run(run as u64);
+            let ledger = &fleet.ledger;
+            let told = (ledger.of_run(run as u64), ledger.marks_of_run(run as u64));
             let source = (&*fleet.watch, &dump, key);
             let plan = (&*self.plans[*plan], run as u64);
-            Story::new(plan, source, executions, crash_limit).check();
+            Story::new(plan, source, told, crash_limit).check();
         }
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod journal;
 pub(crate) mod link;
 pub(crate) mod link_reads;
 pub(crate) mod market;
+pub(crate) mod marks;
 pub(crate) mod model;
 pub(crate) mod moves;
 pub(crate) mod plan;

@@ -10,6 +10,7 @@ use stepwell::core::workflow::NodeKind;
 use stepwell::ports::{Payload, Runs, Signals, StoreDump};
 
 use super::at_once;
+use super::marks::{Mark, marks_wrong};
 use super::plan::{Fate, NodePlan, Plan, node, output_of};
 use super::steps::{Execution, Seen};
 use super::watch::Watch;
@@ -25,6 +26,7 @@ pub(crate) struct Story<'a> {
     /// What signals brought, by number, and who got it.
     pub(crate) signals: BTreeMap<u64, (Option<Node>, u64)>,
     pub(crate) executions: Vec<Execution>,
+    pub(crate) marks: Vec<Mark>,
     /// Whether no worker died and nothing was handed back.
     pub(crate) is_calm: bool,
     pub(crate) crash_limit: u32,
@@ -34,7 +36,7 @@ impl<'a> Story<'a> {
     pub(crate) fn new(
         (plan, run): (&'a Plan, u64),
         (watch, dump, key): (&Watch, &'a StoreDump, RunKey),
-        executions: Vec<Execution>,
+        (executions, marks): (Vec<Execution>, Vec<Mark>),
         crash_limit: Option<u32>,
     ) -> Self {
         let mut outputs = at_once(watch.store.outputs(key)).expect("read outputs");
@@ -53,6 +55,7 @@ impl<'a> Story<'a> {
                 .map(|s| (s.row.number, (s.row.consumed_by, read(&s.payload.bytes))))
                 .collect(),
             executions,
+            marks,
             is_calm: crash_limit.is_none(),
             crash_limit: crash_limit.unwrap_or(u32::MAX),
         }
@@ -70,6 +73,7 @@ impl<'a> Story<'a> {
             findings.extend(self.attempts_wrong(ix, plan));
             findings.extend(self.executions_wrong(node(ix), &plan.parents));
             findings.extend(self.heard_wrong(node(ix)));
+            findings.extend(self.marks_wrong(node(ix)));
             let output = match plan.kind {
                 _ if expected != TaskState::Completed => None,
                 NodeKind::Step => {
@@ -161,7 +165,7 @@ impl<'a> Story<'a> {
             match plan.fate(attempt) {
                 Fate::Completes => return TaskState::Completed,
                 Fate::FailsForGood => return TaskState::Failed,
-                Fate::Waits => {}
+                Fate::Waits | Fate::Suspends => {}
                 Fate::Fails | Fate::Panics | Fate::Hangs => failures += 1,
             }
             if failures > plan.retry.retries_max {
@@ -181,9 +185,9 @@ impl<'a> Story<'a> {
             let is_planned = match row.state {
                 AttemptState::Completed => fate == Fate::Completes,
                 AttemptState::TimedOut => fate == Fate::Hangs,
-                AttemptState::Suspended => fate == Fate::Waits,
+                AttemptState::Suspended => matches!(fate, Fate::Waits | Fate::Suspends),
                 AttemptState::Failed => {
-                    !matches!(fate, Fate::Completes | Fate::Hangs | Fate::Waits)
+                    matches!(fate, Fate::Fails | Fate::FailsForGood | Fate::Panics)
                 }
                 AttemptState::Lost | AttemptState::Released => !self.is_calm,
                 _ => true,
@@ -249,6 +253,13 @@ impl<'a> Story<'a> {
         };
         let in_words = |execution: &Execution| format!("{execution:?}, its log tells {told:?}");
         executions.filter(is_wrong).map(in_words).collect()
+    }
+
+    fn marks_wrong(&self, node: Node) -> Vec<String> {
+        let marks: Vec<&Mark> = self.marks.iter().filter(|mark| mark.node == node).collect();
+        let attempts: Vec<&AttemptRow> = self.attempts(node).collect();
+        let told = marks_wrong(&marks, &attempts).into_iter();
+        told.map(|finding| format!("{node:?}: {finding}")).collect()
     }
 
     fn left_by(&self, ix: usize) -> Seen {

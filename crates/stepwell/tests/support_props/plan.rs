@@ -66,6 +66,8 @@ pub(crate) enum Fate {
     Hangs,
     /// It waits for a signal and goes on in the next attempt.
     Waits,
+    /// It sleeps by its own code, holds no slot meanwhile, and goes on in the next attempt.
+    Suspends,
 }
 
 /// One line per step, so that a failing plan can be read.
@@ -236,10 +238,12 @@ fn awaits() -> impl Strategy<Value = WaitFor> {
     })
 }
 
-/// What a step goes through before everything else: it waits, perhaps several times.
+/// What a step goes through before everything else: it waits, perhaps several times; or where an
+/// engine executes it, it sleeps.
 fn first_waits(has_waits: bool) -> impl Strategy<Value = Vec<Fate>> {
     let n_waits = prop_oneof![4 => Just(0), 1 => 1..=3_usize];
-    n_waits.prop_map(move |n_waits| vec![Fate::Waits; if has_waits { n_waits } else { 0 }])
+    let fate = if has_waits { Fate::Waits } else { Fate::Suspends };
+    n_waits.prop_map(move |n_waits| vec![fate; n_waits])
 }
 
 /// What becomes of a step's attempts: nearly always it completes sooner or later.

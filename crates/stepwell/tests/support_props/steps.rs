@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use stepwell::core::id::Node;
 use stepwell::core::workflow::{NodeKind, ParentRef};
@@ -12,6 +13,7 @@ use stepwell::{
     Workflow,
 };
 
+use super::marks::Mark;
 use super::plan::{Fate, NodePlan, Plan, TIMEOUT, node, output_of, step_name};
 
 /// What the steps of one engine share.
@@ -55,13 +57,29 @@ pub(crate) struct Execution {
     pub(crate) heard: Option<Seen>,
 }
 
-/// All executions, in order. Clones share one ledger.
+/// All executions and all marks, in order. Clones share one ledger.
 #[derive(Clone, Default)]
-pub(crate) struct Ledger(Arc<Mutex<Vec<Execution>>>);
+pub(crate) struct Ledger(Arc<Mutex<Vec<Execution>>>, Arc<Mutex<Vec<Mark>>>);
+
+/// Longer than what is waited for in place.
+const NAP: Duration = Duration::from_secs(5);
 
 impl Ledger {
     pub(crate) fn note(&self, execution: Execution) {
         self.0.lock().expect("no holder of the lock panics").push(execution);
+    }
+
+    /// Notes a mark. One that is given now is told from all others.
+    fn mark(&self, (run, node, attempt): (u64, Node, u32), heard: Option<u64>) -> u64 {
+        let mut marks = self.1.lock().expect("no holder of the lock panics");
+        let value = heard.unwrap_or(marks.len() as u64);
+        marks.push(Mark { run, node, attempt, value, is_given: heard.is_none() });
+        value
+    }
+
+    pub(crate) fn marks_of_run(&self, run: u64) -> Vec<Mark> {
+        let all = self.1.lock().expect("no holder of the lock panics");
+        all.iter().filter(|mark| mark.run == run).cloned().collect()
     }
 
     pub(crate) fn of_run(&self, run: u64) -> Vec<Execution> {
@@ -172,7 +190,8 @@ fn step<P: Parents>(
     let (is_skipped, plan) = (node.is_skipped, Arc::new(node.clone()));
     let step = w.step(&step_name(ix)).after(parents).retry(node.retry).timeout(TIMEOUT);
     let step = step.skip_if(move |_| is_skipped);
-    if node.span.is_zero() && !node.fates.contains(&Fate::Hangs) && ix.is_multiple_of(3) {
+    let takes_time = node.fates.iter().any(|fate| matches!(fate, Fate::Hangs | Fate::Suspends));
+    if node.span.is_zero() && !takes_time && ix.is_multiple_of(3) {
         return step.run_blocking(move |ctx, args| act_blocking(&ctx, ix, &plan, read(args)));
     }
     step.run(move |ctx, args| act(ctx, ix, Arc::clone(&plan), read(args)))
@@ -180,6 +199,15 @@ fn step<P: Parents>(
 
 async fn act(ctx: Ctx<u64, Seat>, ix: usize, plan: Arc<NodePlan>, seen: Vec<Seen>) -> Result<u64> {
     note(&ctx, node(ix), seen);
+    if plan.fates.contains(&Fate::Suspends) {
+        let (ledger, of) = (&ctx.state().ledger, (*ctx.input(), node(ix), ctx.attempt()));
+        let mark = ctx.step("mark", async || Ok(ledger.mark(of, None))).await?;
+        ledger.mark(of, Some(mark));
+    }
+    if plan.fate(ctx.attempt()) == Fate::Suspends {
+        ctx.sleep(("nap", ctx.attempt()), NAP).await?;
+        return Err(StepError::permanent("it slept in place"));
+    }
     if !plan.span.is_zero() {
         ctx.state().clock.sleep(plan.span).await;
     }
@@ -202,6 +230,7 @@ fn end(ctx: &Ctx<u64, Seat>, ix: usize, plan: &NodePlan) -> Result<u64> {
         Fate::Panics => std::panic::resume_unwind(Box::new("planned")),
         Fate::Fails | Fate::Hangs => Err(StepError::new("planned")),
         Fate::Waits => unreachable!("plans for engines have no waits"),
+        Fate::Suspends => unreachable!("it has slept"),
     }
 }
 
