@@ -32,6 +32,16 @@ pub struct MemoRow {
     pub at: Timestamp,
 }
 
+impl MemoRow {
+    /// Whether this memo is the one that is stored, sent once more after a lost reply, and not a
+    /// later one under the same key and claim, as that of the next try of a step.
+    #[must_use]
+    pub fn is_repeat_of(&self, stored: &Self) -> bool {
+        let told_by = |memo: &Self| (memo.number, memo.tries, memo.outcome.state());
+        self.key == stored.key && told_by(self) == told_by(stored)
+    }
+}
+
 /// What is known of something that a function has done or begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -46,25 +46,30 @@ fn store(tables: &mut Tables, request: MemoRequest) -> MemoAnswer {
         // The reply to an earlier request may have been lost.
         let is_there = |memo: &StoredMemo| {
             let known = stored.memos.get(&(node, memo.row.key.clone()));
-            known.filter(|known| known.token == Some(token)).map(|known| known.memo.row.at)
+            let known = known.filter(|known| known.token == Some(token));
+            known.map(|known| &known.memo.row).filter(|known| memo.row.is_repeat_of(known))
         };
-        let at = request.memos.iter().map(is_there).collect::<Option<Vec<_>>>();
-        return at
-            .and_then(|at| at.into_iter().max())
+        let known = request.memos.iter().map(is_there).collect::<Option<Vec<_>>>();
+        return known
+            .and_then(|known| known.iter().map(|known| known.at).max())
             .map_or(MemoAnswer::NotMine, MemoAnswer::Stored);
     };
     task.losses = 0;
+    let mut stored_at = now;
     for StoredMemo { mut row, payload } in request.memos {
         (row.node, row.began_at, row.at) = (node, row.began_at.min(now), now);
         let key = (node, row.key.clone());
         // What the function may have heard of is never replaced.
-        if stored.memos.get(&key).is_some_and(|known| known.memo.row.number > 0) {
+        if let Some(known) = stored.memos.get(&key).map(|known| &known.memo.row)
+            && known.number > 0
+        {
+            stored_at = if row.is_repeat_of(known) { known.at } else { stored_at };
             continue;
         }
         let memo = MemoEntry { token: Some(token), memo: StoredMemo { row, payload } };
         stored.memos.insert(key, memo);
     }
-    MemoAnswer::Stored(now)
+    MemoAnswer::Stored(stored_at)
 }
 
 fn listen(tables: &mut Tables, request: ListenRequest) -> Result<ListenAnswer, StoreError> {

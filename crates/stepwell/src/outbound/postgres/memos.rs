@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use async_trait::async_trait;
 use stepwell_core::decide::{Happening, HeardWait, TaskHappening, Verdict};
 use stepwell_core::id::RunKey;
-use stepwell_core::run::Resumed;
+use stepwell_core::run::{MemoRow, Resumed};
 use stepwell_core::time::Timestamp;
 use tokio_postgres::Row;
 
@@ -28,12 +28,15 @@ const READ_MEMOS_OF_RUN: Sql = sql::MEMO.named("read_memos_of_run");
 #[async_trait]
 impl Memos for PostgresStore {
     async fn store_memos(&self, requests: Vec<MemoRequest>) -> Result<Vec<MemoAnswer>, StoreError> {
-        let held = self.with_retries(|| self.store_once(&requests)).await?;
-        let lost = |request: &&MemoRequest| !held.contains_key(&request.claim);
-        let before = self.stored_before(requests.iter().filter(lost)).await?;
+        let stored = self.with_retries(|| self.store_once(&requests)).await?;
+        let is_held = |request: &MemoRequest| stored.held.contains_key(&request.claim);
+        let asked = requests.iter().filter(|r| stored.is_partial || !is_held(r));
+        let before = self.stored_before(asked).await?;
         let answer = |request: &MemoRequest| {
-            let at = held.get(&request.claim).copied();
-            let at = at.or_else(|| stored_at(request, &before));
+            let at = match stored.held.get(&request.claim) {
+                Some(now) => Some(heard_at(request, &before).unwrap_or(*now)),
+                None => stored_at(request, &before),
+            };
             at.map_or(MemoAnswer::NotMine, MemoAnswer::Stored)
         };
         Ok(requests.iter().map(answer).collect())
@@ -61,21 +64,41 @@ fn read_memos_of(rows: &[Row]) -> Result<Vec<StoredMemo>, StoreError> {
     Ok(memos.into_iter().map(|(_, memo)| memo).collect())
 }
 
-/// Claims that hold, and when their memos were stored.
-type HeldClaims = HashMap<ClaimRef, Timestamp>;
+/// What became of a write.
+struct Stored {
+    /// Claims that hold, and when their memos were stored.
+    held: HashMap<ClaimRef, Timestamp>,
+    /// Whether not all of those were stored: some were there before.
+    is_partial: bool,
+}
 
-/// Memos that were stored before, by the claims they were stored under, and when.
-type StoredBefore = HashMap<(ClaimRef, String), Timestamp>;
+/// Memos that were stored before, by the claims they were stored under.
+type StoredBefore = HashMap<(ClaimRef, String), MemoRow>;
+
+/// When a memo was stored that is sent once more.
+fn repeated_at(
+    request: &MemoRequest,
+    memo: &StoredMemo,
+    before: &StoredBefore,
+) -> Option<Timestamp> {
+    let known = before.get(&(request.claim, memo.row.key.clone()))?;
+    memo.row.is_repeat_of(known).then_some(known.at)
+}
 
 /// When the last memo of a request was stored, if all of them were stored before.
 fn stored_at(request: &MemoRequest, before: &StoredBefore) -> Option<Timestamp> {
-    let at = |memo: &StoredMemo| before.get(&(request.claim, memo.row.key.clone())).copied();
-    let at = request.memos.iter().map(at).collect::<Option<Vec<_>>>()?;
-    at.into_iter().max()
+    let at = request.memos.iter().map(|memo| repeated_at(request, memo, before));
+    at.collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+/// When what a function hears of was stored, if it was stored before.
+fn heard_at(request: &MemoRequest, before: &StoredBefore) -> Option<Timestamp> {
+    let heard = request.memos.iter().filter(|memo| memo.row.number > 0);
+    heard.filter_map(|memo| repeated_at(request, memo, before)).max()
 }
 
 impl PostgresStore {
-    async fn store_once(&self, requests: &[MemoRequest]) -> PgResult<Done<HeldClaims>> {
+    async fn store_once(&self, requests: &[MemoRequest]) -> PgResult<Done<Stored>> {
         // In the order of tasks, against deadlocks. Of several memos of one key the last one stands,
         // but none that a function may have heard of is replaced.
         let claims: BTreeSet<ClaimRef> = requests.iter().map(|request| request.claim).collect();
@@ -115,16 +138,20 @@ impl PostgresStore {
             session.close(),
         );
         let answer = opened.and(forgave).and(rows).and_then(|rows| {
-            let held = read_all(&rows, memo::read_held)?.into_iter().collect();
+            let rows = read_all(&rows, memo::read_held)?;
+            let n_stored = rows.first().map_or(0, |(.., n_stored)| *n_stored);
+            let held: HashMap<ClaimRef, Timestamp> =
+                rows.into_iter().map(|(claim, now, _)| (claim, now)).collect();
+            let n_sent = last.keys().filter(|(claim, _)| held.contains_key(claim)).count() as u64;
             closed?;
-            Ok(Done::quiet(held))
+            Ok(Done::quiet(Stored { held, is_partial: n_stored < n_sent }))
         });
         drop(params);
         self.commit_or_roll_back(session, answer).await
     }
 
-    /// What is there of requests whose claims no longer hold their tasks: the reply to an earlier one
-    /// may have been lost.
+    /// What is there of requests that are perhaps repeated: the reply to an earlier one may have been
+    /// lost.
     async fn stored_before<'r>(
         &self,
         requests: impl Iterator<Item = &'r MemoRequest> + Send,

@@ -46,11 +46,16 @@ fn store(
         runs.change_task(file, run, node)?.row.losses = 0;
     }
     let run_no = runs.load(file, run)?.no;
+    let mut stored_at = now;
     for StoredMemo { row, payload } in &request.memos {
         let row = MemoRow { node, began_at: row.began_at.min(now), at: now, ..row.clone() };
-        rows::memo::put(file, run_no, &row, payload.as_ref(), Some(token))?;
+        if rows::memo::put(file, run_no, &row, payload.as_ref(), Some(token))? {
+            continue;
+        }
+        let known = rows::memo::under(file, request.claim, &row.key)?;
+        stored_at = known.filter(|known| row.is_repeat_of(known)).map_or(stored_at, |k| k.at);
     }
-    Ok(MemoAnswer::Stored(now))
+    Ok(MemoAnswer::Stored(stored_at))
 }
 
 /// The answer to a request whose claim no longer holds its task. The reply to an earlier one may
@@ -61,8 +66,9 @@ fn stored_before(
 ) -> Result<MemoAnswer, StoreError> {
     let mut stored_at = None;
     for memo in &request.memos {
-        match rows::memo::stored_at(transaction.file, request.claim, &memo.row.key)? {
-            Some(at) => stored_at = stored_at.max(Some(at)),
+        let known = rows::memo::under(transaction.file, request.claim, &memo.row.key)?;
+        match known.filter(|known| memo.row.is_repeat_of(known)) {
+            Some(known) => stored_at = stored_at.max(Some(known.at)),
             None => return Ok(MemoAnswer::NotMine),
         }
     }

@@ -94,12 +94,27 @@ pub(super) async fn a_memo_repeated_after_a_lost_reply_is_acknowledged(world: &W
     let (run, task) = running(world, "a").await;
     let first = world.remember(&task, "charge@1=42 ship@2=1").await;
     world.pass(Duration::from_secs(1));
-    assert!(matches!(world.remember(&task, "charge@1=42 ship@2=1").await, MemoAnswer::Stored(_)));
+    let again = world.remember(&task, "charge@1=42 ship@2=1").await;
+    assert_eq!(again, first, "the function hears of it as the next execution will");
     world.complete(&task).await;
     assert_eq!(world.remember(&task, "charge@1=42 ship@2=1").await, first, "it is there");
     let partly = world.remember(&task, "charge@1=42 never@3=1").await;
     assert_eq!(partly, MemoAnswer::NotMine);
     assert_eq!(world.memos(&run).await, "charge@1 GIVEN, ship@2 GIVEN");
+}
+
+pub(super) async fn a_later_memo_is_not_taken_for_the_one_before_it(world: &World) {
+    // D5, FB1: a step was begun under this claim, and what it gave came too late.
+    let (run, task) = running(world, "a").await;
+    world.remember(&task, "flaky+5s done@1=1").await;
+    world.cancel(&run).await;
+    assert_eq!(world.remember(&task, "flaky@2=42").await, MemoAnswer::NotMine);
+    assert_eq!(world.remember(&task, "done@1=1 flaky@2=42").await, MemoAnswer::NotMine);
+    let mut again = world.memo_request(&task, "flaky+5s");
+    again.memos[0].row.tries += 1;
+    assert_eq!(world.remember_all(vec![again]).await, [MemoAnswer::NotMine], "another try");
+    assert!(matches!(world.remember(&task, "flaky+5s").await, MemoAnswer::Stored(_)));
+    assert_eq!(world.memos(&run).await, "done@1 GIVEN, flaky@0 BEGUN");
 }
 
 pub(super) async fn what_a_function_may_have_heard_of_is_never_replaced(world: &World) {

@@ -89,23 +89,21 @@ pub(crate) fn read_stored(row: &Row) -> Read<(RunKey, StoredMemo)> {
     Ok((run, StoredMemo { row: memo, payload }))
 }
 
-selected! { Held { Run, Node, Token, Now, } }
+selected! { Held { Run, Node, Token, Now, NStored, } }
 
-/// A claim that holds its task, and the time of the store.
-pub(crate) fn read_held(row: &Row) -> Read<(ClaimRef, Timestamp)> {
+/// A claim that holds its task, the time of the store, and how many memos were stored in all.
+pub(crate) fn read_held(row: &Row) -> Read<(ClaimRef, Timestamp, u64)> {
     let cells = Cells::of(row);
     let (run, node) = (cells.run_key(Held::Run)?, cells.node(Held::Node)?);
-    Ok((ClaimRef { run, node, token: cells.token(Held::Token)? }, cells.time(Held::Now)?))
+    let claim = ClaimRef { run, node, token: cells.token(Held::Token)? };
+    Ok((claim, cells.time(Held::Now)?, cells.unsigned(Held::NStored)?))
 }
 
-selected! { Found { Run, Node, Token, Key, At, } }
-
-/// A memo that was stored before under a claim, and when.
-pub(crate) fn read_found(row: &Row) -> Read<((ClaimRef, String), Timestamp)> {
-    let cells = Cells::of(row);
-    let (run, node) = (cells.run_key(Found::Run)?, cells.node(Found::Node)?);
-    let claim = ClaimRef { run, node, token: cells.token(Found::Token)? };
-    Ok(((claim, cells.get(Found::Key)?), cells.time(Found::At)?))
+/// A memo that was stored before under a claim.
+pub(crate) fn read_found(row: &Row) -> Read<((ClaimRef, String), MemoRow)> {
+    let (run, memo) = read(row)?;
+    let claim = ClaimRef { run, node: memo.node, token: Cells::of(row).token(Col::Token)? };
+    Ok(((claim, memo.key.clone()), memo))
 }
 
 /// What is told of earlier executions of a task.

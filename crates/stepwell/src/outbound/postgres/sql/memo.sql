@@ -19,7 +19,8 @@ where task.run = c.run and task.node = c.node and task.token = c.token and task.
 -- name: store_memos
 -- The task of each claim is locked against everybody who would end it, in order, and its token is
 -- compared with the row as it is when the lock is there: a claim that was lost stores nothing. What
--- a function may have heard of is never replaced. Gives the claims that hold.
+-- a function may have heard of is never replaced. Gives the claims that hold, and how many memos were
+-- stored in all.
 with held as materialized (
     select c.run, c.node, c.token
     from unnest($15::uuid[], $16::int[], $17::uuid[]) as c (run, node, token)
@@ -38,12 +39,13 @@ with held as materialized (
     on conflict (run, node, key) do update set {memo_excluded}, codec = excluded.codec,
         bytes = excluded.bytes
     where memo.number = 0
+    returning 1
 )
-select held.run, held.node, held.token, clock.now from held cross join clock
+select held.run, held.node, held.token, clock.now, (select count(*) from stored) from held cross join clock
 
 -- name: find_memos
--- Those that were stored under a claim, and when.
-select memo.run, memo.node, memo.token, memo.key, memo.at
+-- Those that were stored under a claim.
+select {memo}
 from unnest($1::uuid[], $2::int[], $3::text[], $4::uuid[]) as asked (run, node, key, token)
 join stepwell.memo on memo.run = asked.run and memo.node = asked.node and memo.key = asked.key
     and memo.token = asked.token

@@ -6,7 +6,7 @@ use stepwell_core::id::{Node, RunKey, Token};
 use stepwell_core::run::{MemoOutcome, MemoRow, MemoState, Resumed};
 use stepwell_core::time::Timestamp;
 
-use super::cells::{Cells, ONLY, Rows, int, json, key, selected, token};
+use super::cells::{Cells, Rows, int, json, key, selected, token};
 use super::payload;
 use crate::outbound::sql::{Column, Table, named};
 use crate::outbound::sqlite::file::{File, corrupt};
@@ -86,14 +86,15 @@ fn read_stored(row: &Row<'_>) -> Rows<StoredMemo> {
     Ok(StoredMemo { row: memo, payload })
 }
 
-/// Stores a memo in the place of one of its key.
+/// Stores a memo in the place of one of its key, unless a function may have heard of that one. Says
+/// whether it did.
 pub(crate) fn put(
     file: File<'_, '_>,
     run_no: i64,
     memo: &MemoRow,
     payload: Option<&Payload>,
     claim: Option<Token>,
-) -> Rows<()> {
+) -> Rows<bool> {
     let (mut due, mut refers_to, mut failure) = (None, None, None);
     match &memo.outcome {
         MemoOutcome::Begun { due: at, failure: why } => {
@@ -104,7 +105,7 @@ pub(crate) fn put(
         MemoOutcome::Round(round) => refers_to = Some(i64::from(*round)),
         MemoOutcome::Given | MemoOutcome::Slept | MemoOutcome::Ended(Resumed::TimedOut) => {}
     }
-    file.run(
+    let n_stored = file.run(
         PUT_MEMO,
         params![
             run_no,
@@ -123,7 +124,7 @@ pub(crate) fn put(
             payload.map(|payload| payload.bytes.as_ref()),
         ],
     )?;
-    Ok(())
+    Ok(n_stored > 0)
 }
 
 /// Gives a memo what lies beside it.
@@ -138,14 +139,10 @@ pub(crate) fn set_payload(
     file.run(SET_MEMO_PAYLOAD, row).map(drop)
 }
 
-/// When a memo was stored under a claim, if it was.
-pub(crate) fn stored_at(
-    file: File<'_, '_>,
-    claim: ClaimRef,
-    memo_key: &str,
-) -> Rows<Option<Timestamp>> {
+/// The memo of a key that was stored under a claim.
+pub(crate) fn under(file: File<'_, '_>, claim: ClaimRef, memo_key: &str) -> Rows<Option<MemoRow>> {
     let params = params![key(claim.run), claim.node.0, memo_key, token(claim.token)];
-    file.first(FIND_MEMO, params, |row| Cells::of(row).time(ONLY))
+    file.first(FIND_MEMO, params, |row| read(Cells::of(row)))
 }
 
 /// The memos of a task, or of all tasks of a run, in the order of tasks and keys.

@@ -284,7 +284,7 @@ fn memos_are_read_as_they_were_written() {
             assert_eq!(stored.payload, expected);
             assert_eq!(memo::all(file).unwrap(), [(key, row.clone())]);
             let claim = ClaimRef { run: key, node: Node(2), token: Token(7) };
-            assert_eq!(memo::stored_at(file, claim, &row.key).unwrap(), Some(row.at));
+            assert_eq!(memo::under(file, claim, &row.key).unwrap(), Some(row));
             memo::clear(file, no, Node(2)).unwrap();
         }
     });

@@ -12,8 +12,8 @@ where memo.number = 0
 update memo set codec = ?4, bytes = ?5 where run = ?1 and node = ?2 and key = ?3
 
 -- name: find_memo
--- When it was stored under a claim.
-select at from memo
+-- One that was stored under a claim.
+select {memo} from memo
 where run = (select no from run where run.key = ?1) and node = ?2 and key = ?3 and token = ?4
 
 -- name: read_memos

@@ -55,6 +55,7 @@ macro_rules! conformance_cases {
                 a_late_worker_cannot_store_a_memo,
                 a_memo_of_a_cancelled_run_is_refused,
                 a_memo_repeated_after_a_lost_reply_is_acknowledged,
+                a_later_memo_is_not_taken_for_the_one_before_it,
                 what_a_function_may_have_heard_of_is_never_replaced,
                 one_stale_request_does_not_touch_the_others,
                 requests_of_a_claim_that_is_gone_are_answered_one_by_one,
