@@ -194,12 +194,7 @@ impl Affected {
         happenings: impl IntoIterator<Item = &'a Happening>,
     ) {
         for happening in happenings {
-            let looks_at_all = match happening {
-                Happening::Run(RunHappening::TimerFired(timer)) => *timer == RunTimer::LookAgain,
-                Happening::Task(_, happening) => gives_up_waits(happening),
-                Happening::Run(_) => false,
-            };
-            if looks_at_all {
+            if matches!(happening, Happening::Run(RunHappening::TimerFired(RunTimer::LookAgain))) {
                 self.tasks.extend(waits.iter().map(|wait| wait.node));
             }
             let Happening::Run(RunHappening::Signalled(signal)) = happening else { continue };
@@ -230,10 +225,14 @@ impl Affected {
             | TaskHappening::Released
             | TaskHappening::Waits { .. }
             | TaskHappening::Continued { .. } => return,
-            TaskHappening::Suspended { .. } | TaskHappening::Listens(_) => {
-                if gives_up_waits(happening) {
-                    self.inbox.get_or_insert_default().unconsumed = true;
+            TaskHappening::Suspended { suspension, .. } => {
+                if suspension.had_waits {
+                    self.inbox.get_or_insert_default();
                 }
+                return;
+            }
+            TaskHappening::Listens(_) => {
+                self.inbox.get_or_insert_default().unconsumed = true;
                 return;
             }
             TaskHappening::Failed { failure, chance, failures, .. } => {
@@ -245,9 +244,6 @@ impl Affected {
                 return self.tasks.extend(definition.graph.descendants([node]));
             }
         };
-        if gives_up_waits(happening) {
-            self.inbox.get_or_insert_default().unconsumed = true;
-        }
         if is_final {
             self.may_touch_queued = true;
             self.all_open |= definition.policy.fail_fast;
@@ -255,17 +251,6 @@ impl Affected {
                 self.tasks.extend(definition.graph.descendants([node]));
             }
         }
-    }
-}
-
-/// Whether waits may be given up by this, so that what was left to them is for others. A worker
-/// gives up what it knows of before it tells of anything else.
-fn gives_up_waits(happening: &TaskHappening) -> bool {
-    match happening {
-        TaskHappening::Suspended { suspension, .. } => suspension.had_waits,
-        TaskHappening::Listens(_) => true,
-        TaskHappening::Lost { losses, crash_limit } => losses >= crash_limit,
-        _ => false,
     }
 }
 

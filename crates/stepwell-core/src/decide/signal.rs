@@ -184,13 +184,11 @@ fn let_look(image: &mut RunImage<'_>, signal: &SignalRow) {
 }
 
 /// Waits were given up. Signals that were left to them may be for others which have looked already:
-/// they look again, or, where not all of them are loaded, the leader lets them.
+/// the leader lets them look again. Whether all of them happen to be loaded here makes no difference:
+/// how much is decided on one image is each store's own affair.
 pub(super) fn let_others_look(image: &mut RunImage<'_>) {
     if image.run.n_unconsumed == 0 || image.run.status != RunStatus::Running {
         return;
-    }
-    if image.has_all_that_wait() {
-        return look_again(image);
     }
     // One may be set already.
     image.clear_run_timer(RunTimer::LookAgain);

@@ -129,10 +129,10 @@ fn what_was_left_to_a_wait_that_is_given_up_goes_to_another() {
     assert_eq!(left.run.n_unconsumed, 1);
     check(
         "a; b",
-        &format!("{given_up} listen a nap~1h; fire b"),
+        &format!("{given_up} listen a nap~1h; look; fire b"),
         "RUNNING: a RUNNING, b QUEUED; queue: b; signals: paid#1 to b; memos: b/ok@1 signal 1",
     );
-    // The worker of `a` did not say that it gave up: the leader looks at the run again.
+    // The same if the worker of `a` did not say that it gave up.
     check(
         "a; b",
         &format!("{given_up} done a; look; fire b"),
@@ -145,7 +145,7 @@ fn what_was_left_to_a_function_that_kills_its_workers_goes_to_another() {
     check(
         "a; b",
         "claim a; listen a ok?paid; suspend b ok?paid; signal paid; fire b;
-         lose a; lose a; lose a; fire b",
+         lose a; lose a; lose a; look; fire b",
         "RUNNING: a FAILED, b QUEUED; queue: b; signals: paid#1 to b; memos: b/ok@1 signal 1;
          failure: a #3: its worker died 3 times, the crash limit is 3",
     );

@@ -23,6 +23,12 @@ pub(crate) enum Theme {
 }
 
 impl Theme {
+    /// Whether steps do durable things. With workers that come and go it is enough that they do not:
+    /// those sequences are about who serves what.
+    pub(crate) fn has_functions(self) -> bool {
+        self != Self::Workers
+    }
+
     /// Whether the order within queues is left open: what becomes ready in one transaction over
     /// many runs has none, and a store need not count a hand-over as a turn of its tenant.
     pub(crate) fn leaves_order_open(self) -> bool {
@@ -214,12 +220,7 @@ pub(crate) fn sequences(theme: Theme) -> impl Strategy<Value = Vec<Command>> {
 }
 
 fn commands(theme: Theme) -> BoxedStrategy<Command> {
-    use Theme::{Outcomes, Signals, Tenants, Workers};
-    // A large batch may let waits look at once where single calls leave that to a timer.
-    let is_functional = theme == Theme::Functions;
-    let pass = || Just(Command::Pass { millis: 1 }).boxed();
-    let deeds = if is_functional { functions::deeds().boxed() } else { pass() };
-    let listens = if is_functional { functions::listens().boxed() } else { pass() };
+    use Theme::{Functions, Outcomes, Signals, Tenants, Workers};
     let weight = |common: u32, lift: Theme, more: u32| if theme == lift { more } else { common };
     // Limits make the order count, which large batches leave open.
     let settings = weight(2, Tenants, 8);
@@ -246,8 +247,8 @@ fn commands(theme: Theme) -> BoxedStrategy<Command> {
         settings => tenants,
         8 => prop_oneof![0..1_500_u32, 4_000..70_000_u32]
             .prop_map(|millis| Command::Pass { millis }),
-        if is_functional { 12 } else { 1 } => deeds,
-        if is_functional { 8 } else { 1 } => listens,
+        weight(weight(3, Workers, 1), Functions, 12) => functions::deeds(theme),
+        weight(weight(2, Workers, 1), Functions, 8) => functions::listens(theme),
         8 => looks().prop_map(Command::Look),
     ]
     .boxed()
@@ -318,12 +319,11 @@ pub(crate) fn picks() -> impl Strategy<Value = Pick> {
 }
 
 fn commits(theme: Theme) -> impl Strategy<Value = Command> {
-    let is_functional = theme == Theme::Functions;
-    let released = || Just(End::Released).boxed();
-    let suspends = functions::waits().prop_map(|waits| End::Suspends { waits });
-    let suspends = if is_functional { suspends.boxed() } else { released() };
-    let continues = (0..3_u8).prop_map(|value| End::Continues { value });
-    let continues = if is_functional { continues.boxed() } else { released() };
+    let n_suspends = match theme {
+        Theme::Functions => 8,
+        Theme::Workers => 1,
+        _ => 3,
+    };
     let end = prop_oneof![
         8 => (0..3_u8).prop_map(|bytes| End::Completed { bytes }),
         3 => (0..2_u8).prop_map(|message| End::Failed { message }),
@@ -334,8 +334,8 @@ fn commits(theme: Theme) -> impl Strategy<Value = Command> {
         3 => (0..N_AWAITED).prop_map(|what| End::Waits { what }),
         1 => Just(End::Skipped),
         1 => Just(End::Released),
-        if is_functional { 8 } else { 1 } => suspends,
-        1 => continues,
+        n_suspends => functions::suspensions(theme),
+        1 => functions::rounds(theme),
     ];
     let n_max = if theme.leaves_order_open() { 12 } else { 3 };
     vec((picks(), end), 1..=n_max).prop_map(|items| Command::Commit { items })

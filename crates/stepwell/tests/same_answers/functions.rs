@@ -14,7 +14,7 @@ use stepwell::ports::{
 };
 use stepwell::testing::conformance::world::payload;
 
-use super::command::{Command, Pick, picks};
+use super::command::{Command, End, Pick, Theme, picks};
 use super::player::Player;
 use super::words::bytes;
 
@@ -41,16 +41,35 @@ pub(crate) struct Moment {
     pub(crate) heard: BTreeSet<String>,
 }
 
-pub(crate) fn deeds() -> impl Strategy<Value = Command> {
+pub(crate) fn deeds(theme: Theme) -> BoxedStrategy<Command> {
     let deed = (0..4_u8, 0..4_u8, 0..3_u8).prop_map(|(key, what, value)| Deed { key, what, value });
-    vec((picks(), deed), 1..4).prop_map(|deeds| Command::Memos { deeds })
+    let deeds = vec((picks(), deed), 1..4).prop_map(|deeds| Command::Memos { deeds });
+    in_theme(theme, deeds, Command::Pass { millis: 1 })
 }
 
-pub(crate) fn listens() -> impl Strategy<Value = Command> {
-    (picks(), waits()).prop_map(|(claim, waits)| Command::Listen { claim, waits })
+pub(crate) fn listens(theme: Theme) -> BoxedStrategy<Command> {
+    let listens = (picks(), waits()).prop_map(|(claim, waits)| Command::Listen { claim, waits });
+    in_theme(theme, listens, Command::Pass { millis: 1 })
 }
 
-pub(crate) fn waits() -> impl Strategy<Value = Waits> {
+pub(crate) fn suspensions(theme: Theme) -> BoxedStrategy<End> {
+    in_theme(theme, waits().prop_map(|waits| End::Suspends { waits }), End::Released)
+}
+
+pub(crate) fn rounds(theme: Theme) -> BoxedStrategy<End> {
+    in_theme(theme, (0..3_u8).prop_map(|value| End::Continues { value }), End::Released)
+}
+
+/// What functions do, where there are functions.
+fn in_theme<T: Clone + std::fmt::Debug + 'static>(
+    theme: Theme,
+    does: impl Strategy<Value = T> + 'static,
+    otherwise: T,
+) -> BoxedStrategy<T> {
+    if theme.has_functions() { does.boxed() } else { Just(otherwise).boxed() }
+}
+
+fn waits() -> impl Strategy<Value = Waits> {
     (0..16_u8).prop_map(Waits)
 }
 

@@ -100,11 +100,6 @@ impl RunImage<'_> {
         }
     }
 
-    /// Whether the tasks of all open waits are loaded, so that each can be let look at signals.
-    pub(crate) fn has_all_that_wait(&self) -> bool {
-        self.inbox.is_some() && self.open_waits().all(|wait| self.task(wait.node).is_some())
-    }
-
     /// A function that is running may get a signal: its worker is to look.
     pub(crate) fn tell_listeners(&mut self) {
         self.changes.extras().tells_listeners = true;

@@ -192,6 +192,8 @@ pub(super) async fn what_was_left_to_a_wait_that_is_given_up_goes_to_another(wor
     world.fire().await;
     assert_eq!(world.inbox(&older).await, "1 paid", "the older wait has a right to it");
     world.listen(tasks.of("f"), 1, "").await;
+    // The leader lets the other wait look, and that finds it.
+    world.fire().await;
     world.fire().await;
     assert_eq!(world.inbox(&older).await, "1 paid to g");
     // A function that ends takes its waits along, and the leader looks for others.
