@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::functions::EffectRecorder;
 use crate::real_time::{now_micros, until};
 use crate::{Failure, Result};
 
@@ -69,6 +70,7 @@ pub struct Recorder {
     process: String,
     folder: PathBuf,
     file: File,
+    effects: EffectRecorder,
 }
 
 impl Recorder {
@@ -79,7 +81,14 @@ impl Recorder {
     pub fn open(folder: &Path, process: &str) -> Result<Self> {
         let path = folder.join(format!("history-{process}.jsonl"));
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(Self { process: process.to_owned(), folder: folder.to_owned(), file })
+        let effects = EffectRecorder::open(folder, process)?;
+        Ok(Self { process: process.to_owned(), folder: folder.to_owned(), file, effects })
+    }
+
+    /// Writes down what functions do.
+    #[must_use]
+    pub const fn effects(&self) -> &EffectRecorder {
+        &self.effects
     }
 
     /// Adds a line in one write.

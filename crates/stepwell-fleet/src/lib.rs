@@ -13,6 +13,7 @@ pub mod cluster;
 pub mod expected;
 pub mod fault_injector;
 pub mod fleet;
+pub mod functions;
 pub mod history;
 pub mod load;
 pub mod plan;

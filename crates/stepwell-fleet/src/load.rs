@@ -12,6 +12,7 @@ use crate::address::Address;
 use crate::asked::{Asked, AskedCancel, AskedOfRun};
 use crate::chance::Chance;
 use crate::expected::{input_of, run_id};
+use crate::functions::{self, N_FUNCTIONS};
 use crate::plan::{self, N_RANDOM, StepPlan, random_name};
 use crate::real_time::{Deadline, pause, within};
 use crate::{Failure, Result};
@@ -27,6 +28,9 @@ const TENANTS: [&str; 3] = ["ada", "bob", "eve"];
 
 /// One run in so many gets a deadline, and one in so many is cancelled, if runs end early at all.
 const EARLY_ONE_IN: usize = 6;
+
+/// One run in so many is that of a function.
+const FUNCTION_ONE_IN: usize = 3;
 
 /// Waits for the end of one run.
 type RunEnd = Pin<Box<dyn Future<Output = Result<AskedOfRun>> + Send>>;
@@ -48,11 +52,15 @@ struct CancelPlan {
     force: bool,
 }
 
-/// The steps of a plan that are sent a signal.
-fn awaited(plan: &str) -> impl Iterator<Item = usize> {
+/// The steps of a plan, or the waits of a function, that are sent a signal.
+fn awaited(plan: &str) -> Vec<usize> {
+    if let Some(number) = functions::number_of(plan) {
+        return functions::awaited(number).to_vec();
+    }
     let plan = plan::all().into_iter().find(|known| known.name == plan);
     let steps = plan.map(|plan| plan.steps).unwrap_or_default();
-    (0..steps.len()).filter(move |place| steps[*place].wait.is_some_and(|wait| wait.is_sent))
+    let is_sent = |place: &usize| steps[*place].wait.is_some_and(|wait| wait.is_sent);
+    (0..steps.len()).filter(is_sent).collect()
 }
 
 /// Sends a run the signal of one of its steps, twice, and under one key: some come before their
@@ -142,7 +150,11 @@ impl Load {
 
     /// Starts a run of a plan by chance, which may have to end early.
     async fn start_any(&mut self) -> Result<()> {
-        let plan = random_name(self.chance.below(N_RANDOM));
+        let plan = if self.chance.one_in(FUNCTION_ONE_IN) {
+            functions::name(self.chance.below(N_FUNCTIONS))
+        } else {
+            random_name(self.chance.below(N_RANDOM))
+        };
         let (mut deadline, mut cancel) = (None, None);
         if self.ends_some_early {
             let is_early = |chance: &mut Chance| chance.one_in(EARLY_ONE_IN);
@@ -192,6 +204,7 @@ impl Load {
         self.asked.acknowledged.push(run.id().to_owned());
         let waited = run.clone();
         let pauses: Vec<(usize, Duration)> = awaited(run.workflow())
+            .into_iter()
             .map(|place| (place, Duration::from_millis(self.chance.below(300) as u64)))
             .collect();
         self.in_flight.push(Box::pin(async move {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use stepwell::core::id::WorkerId;
 use stepwell::ports::{Lead, Store};
 use stepwell_fleet::address::Address;
-use stepwell_fleet::checker::{Evidence, Faults};
+use stepwell_fleet::checker::{Evidence, Faults, FunctionCounts};
 use stepwell_fleet::cluster::Cluster;
 use stepwell_fleet::fault_injector::{FaultCounts, FaultInjector};
 use stepwell_fleet::fleet::Fleet;
@@ -67,6 +67,8 @@ struct Report {
     /// Runs that were cancelled, and runs that missed their deadline.
     cancelled: usize,
     late: usize,
+    #[serde(flatten)]
+    functions: FunctionCounts,
     #[serde(flatten)]
     faults: FaultCounts,
     /// The term of leadership that comes next. Terms only grow, and a crash may leave some out.
@@ -142,6 +144,7 @@ async fn run(arguments: &Arguments) -> Result<Report> {
         timed_out: counts.timed_out,
         cancelled: counts.cancelled,
         late: counts.late,
+        functions: evidence.function_counts(),
         faults,
         leader_epoch,
         violations,

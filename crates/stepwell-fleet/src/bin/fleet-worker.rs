@@ -12,7 +12,7 @@ use stepwell_fleet::address::Address;
 use stepwell_fleet::history::Recorder;
 use stepwell_fleet::process::WorkerMessage;
 use stepwell_fleet::real_time::{Deadline, pause};
-use stepwell_fleet::{Result, plan, start_record, workflow};
+use stepwell_fleet::{Result, functions, plan, start_record, workflow};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How long the store may be away while the worker starts.
@@ -105,6 +105,7 @@ async fn start(arguments: &Arguments) -> Result<Engine> {
         for plan in plan::all() {
             workflow::register(&mut builder, &plan);
         }
+        functions::register(&mut builder);
         match builder.start().await {
             Ok(engine) => return Ok(engine),
             Err(Error::Unavailable { .. }) if !deadline.has_passed() => {

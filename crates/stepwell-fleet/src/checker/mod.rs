@@ -5,6 +5,7 @@
 
 mod ends;
 mod executions;
+mod functions;
 mod order;
 mod runs;
 mod waits;
@@ -17,14 +18,17 @@ use stepwell::core::id::{Node, RunKey};
 use stepwell::core::run::{
     AttemptRow, AttemptState, Event, RunLog, SignalRow, TaskRow, TaskState, read_log,
 };
-use stepwell::ports::{Store, StoreDump, StoredDefinition};
+use stepwell::ports::{Store, StoreDump, StoredDefinition, StoredMemo};
 use stepwell::testing::conformance::invariants::{DefinitionsById, violations};
 
 use crate::Result;
 use crate::asked::{Asked, AskedCancel};
 use crate::expected::{TimedOut, input_of};
+use crate::functions::{Effect, plans};
 use crate::history::{self, Line};
 use crate::plan::{self, Plan};
+
+pub use functions::FunctionCounts;
 
 /// The worst that happened to the fleet: it says how often a step may be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,12 +47,16 @@ pub struct Evidence {
     pub asked: Asked,
     /// What the processes wrote down.
     pub history: Vec<Line>,
+    /// What they wrote down about functions.
+    pub effects: Vec<Effect>,
     /// What the store holds.
     pub dump: StoreDump,
     /// The definitions of its runs.
     pub definitions: DefinitionsById,
     /// Outputs as stored, by run.
     pub outputs: BTreeMap<RunKey, BTreeMap<Node, u64>>,
+    /// Memos as stored, by run.
+    pub memos: BTreeMap<RunKey, Vec<StoredMemo>>,
 }
 
 /// How much happened.
@@ -84,6 +92,7 @@ impl Evidence {
     pub async fn gather(store: &dyn Store, folder: &Path, asked: Asked) -> Result<Self> {
         let dump = store.dump().await?;
         let (mut definitions, mut outputs) = (DefinitionsById::new(), BTreeMap::new());
+        let mut memos = BTreeMap::new();
         for (key, log) in &dump.runs {
             let id = log.run.definition;
             if let Some(found) = store.definition(id).await? {
@@ -95,9 +104,10 @@ impl Evidence {
             let stored = stored.into_iter().filter(|(_, output)| !output.is_timed_out());
             let stored = stored.map(|(node, output)| (node, read(&output.bytes)));
             outputs.insert(*key, stored.collect());
+            memos.insert(*key, store.memos(*key).await?);
         }
-        let history = history::read(folder)?;
-        Ok(Self { asked, history, dump, definitions, outputs })
+        let (history, effects) = (history::read(folder)?, crate::functions::read(folder)?);
+        Ok(Self { asked, history, effects, dump, definitions, outputs, memos })
     }
 
     /// Everything that is wrong, in words; empty if nothing is.
@@ -107,19 +117,33 @@ impl Evidence {
         findings.extend(runs::lost_starts(self));
         findings.extend(waits::lost_signals(self));
         let plans: BTreeMap<String, Plan> =
-            plan::all().into_iter().map(|plan| (plan.name.clone(), plan)).collect();
+            plan::all().into_iter().chain(plans()).map(|plan| (plan.name.clone(), plan)).collect();
         let mut history = executions::by_run(&self.history);
+        let mut effects = functions::by_run(self);
         for (key, log) in &self.dump.runs {
             let id = log.run.id.as_str();
             let of_run = history.remove(id).unwrap_or_default();
+            let done = effects.remove(id).unwrap_or_default();
             let mut of = match CheckedRun::new(self, *key, log, &plans, of_run) {
-                Some(run) => run.violations(faults),
+                Some(run) => {
+                    let memos = self.memos.get(key).map_or(&[][..], Vec::as_slice);
+                    let mut of = functions::check(&run, memos, &done, faults);
+                    of.extend(run.violations(faults));
+                    of
+                }
                 None => vec!["it has no plan".to_owned()],
             };
             findings.extend(of.drain(..).map(|finding| format!("run {id}: {finding}")));
         }
-        findings.extend(history.keys().map(|id| format!("run {id} was executed and is gone")));
+        let gone = history.keys().chain(effects.keys());
+        findings.extend(gone.map(|id| format!("run {id} was executed and is gone")));
         findings
+    }
+
+    /// How much functions did.
+    #[must_use]
+    pub fn function_counts(&self) -> FunctionCounts {
+        functions::counts(self)
     }
 
     /// How much happened.
