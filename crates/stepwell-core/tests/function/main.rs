@@ -3,3 +3,4 @@
 mod hear;
 mod linear;
 mod program;
+mod refused;

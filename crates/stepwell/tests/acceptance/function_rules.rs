@@ -134,8 +134,10 @@ fn a_stop_lets_the_step_end_and_hands_the_function_back_uncharged() {
     let (first, handle) = world.engine(function());
     first.start(&handle, 0).id("r").now().unwrap();
     first.run_until_idle();
+    let began_at = first.now();
     first.stop(HOUR);
     assert_eq!(world.journal.lines(), ["a"], "no further step begins");
+    assert_eq!(first.now().since(began_at), MINUTE, "it waits for the step and for nothing else");
     let second = world.beside(&first, function());
     second.run_to_end();
     let run = second.run_handle("test", "r").unwrap();

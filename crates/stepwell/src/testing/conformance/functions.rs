@@ -111,15 +111,17 @@ pub(super) async fn a_function_hears_of_one_thing_and_the_rest_stays_open(world:
 pub(super) async fn a_signal_that_came_before_is_heard_of_at_once(world: &World) {
     // L9
     let flow = world.define("f").await;
-    let run = world.start(&flow).await;
-    let task = world.claim_one().await;
-    world.send(world.to(&run, "paid").carrying(b"early")).await;
-    world.suspend(&task, 1, "ok?paid/0s").await;
-    assert_eq!(world.fire().await.n_fired, 1);
-    let task = world.claim_one().await;
-    let got = memos(world, &task).await[0].payload.clone().expect("it is told what came");
-    assert_eq!(&*got.bytes, b"early");
-    world.complete(&task).await;
+    for wait in ["ok?paid/0s", "ok?paid/3h", "ok?paid"] {
+        let run = world.start(&flow).await;
+        let task = world.claim_one().await;
+        world.send(world.to(&run, "paid").carrying(b"early")).await;
+        world.suspend(&task, 1, wait).await;
+        assert_eq!(world.fire().await.n_fired, 1, "{wait}");
+        let task = world.claim_one().await;
+        let got = memos(world, &task).await[0].payload.clone().expect("it is told what came");
+        assert_eq!(&*got.bytes, b"early", "{wait}");
+        world.complete(&task).await;
+    }
 }
 
 pub(super) async fn a_signal_to_a_function_that_was_woken_is_kept_for_its_other_wait(

@@ -46,6 +46,10 @@ pub(super) async fn what_a_function_has_done_is_read_by_its_next_execution(world
     assert_eq!(history.memos[3].row.outcome, MemoOutcome::Begun { due, failure: None });
     assert!(history.has_losses && !history.has_suspended && !history.has_signals);
     assert!(history.waits.is_empty());
+    world.lose(&worker("heir")).await;
+    let third = world.hire("third").await;
+    let again = world.claim(&third, 1).await.0.remove(0);
+    assert_eq!(world.history(&again).await.began_at, began_at, "when the first execution began");
 }
 
 pub(super) async fn a_first_execution_finds_nothing_of_earlier_ones(world: &World) {
