@@ -25,4 +25,5 @@ pub mod run;
 pub mod silence;
 pub mod store_time;
 pub mod time;
+pub mod trial;
 pub mod workflow;

@@ -8,7 +8,9 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use stepwell::core::id::{Queue, WorkerId};
-use stepwell::ports::{ClaimRequest, Claims, Hint, Leadership, Store, WorkerRegistration, Workers};
+use stepwell::ports::{
+    ClaimRequest, Claims, Hint, Leadership, Store, Take, WorkerRegistration, Workers,
+};
 use stepwell::testing::conformance::World;
 use stepwell::testing::{ManualClock, TestDatabase};
 use stepwell::{
@@ -216,7 +218,7 @@ async fn looking_for_work_in_a_file_is_no_news_to_others() {
     let before = n_wakes();
     for _ in 0..5 {
         let (worker, tasks_max, crash_limit) = (worker.clone(), 10, 3);
-        let request = ClaimRequest { worker, tasks_max, suspect: true, crash_limit, salt: 0 };
+        let request = ClaimRequest { worker, tasks_max, take: Take::Plain, crash_limit, salt: 0 };
         store.claim(request).await.expect("it answers");
     }
     store.heartbeat(&worker, &[]).await.expect("it answers");

@@ -9,7 +9,7 @@ use stepwell::core::id::{DefinitionId, Queue, RunId, RunKey, Tenant, WorkerId};
 use stepwell::core::run::{Attributes, WaitFor};
 use stepwell::core::workflow::{Draft, DraftStep, NodeKind, Placement, StepPolicy, WaitPolicy};
 use stepwell::ports::{
-    ClaimAnswer, ClaimRequest, DynStore, Payload, StartAnswer, StartRequest, TenantSettings,
+    ClaimAnswer, ClaimRequest, DynStore, Payload, StartAnswer, StartRequest, Take, TenantSettings,
     WorkerRegistration,
 };
 
@@ -180,7 +180,7 @@ impl StoreDriver {
             let request = ClaimRequest {
                 worker: worker(),
                 tasks_max,
-                suspect: true,
+                take: Take::Plain,
                 crash_limit: CRASH_LIMIT,
                 salt: self.n_claims,
             };
@@ -193,7 +193,7 @@ impl StoreDriver {
                     let message = format!("claimed {} tasks of {tasks_max}", tasks.len());
                     return Err(Failure::Unexpected(message));
                 }
-                ClaimAnswer::NotRegistered => {
+                ClaimAnswer::NoTrial | ClaimAnswer::NotRegistered => {
                     return Err(Failure::Unexpected("the worker is not registered".to_owned()));
                 }
             }

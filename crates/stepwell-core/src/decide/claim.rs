@@ -4,8 +4,8 @@ use crate::id::{Token, WorkerId};
 use crate::run::{Claim, Phase, TaskRow};
 use crate::time::Timestamp;
 
-/// Whether a task may be the reason why its workers died: one more loss would end it. A worker
-/// holds one suspect at a time, so that a further crash tells which task it was.
+/// Whether a task may be the reason why its workers died: one more loss would end it. A suspect is
+/// executed alone, in a [trial](crate::trial), so that a further crash tells that it was this task.
 #[must_use]
 pub const fn is_suspect(losses: u32, crash_limit: u32) -> bool {
     losses >= suspects_from(crash_limit)

@@ -2,7 +2,7 @@
 //!
 //! A loss is not the step's fault, so it is counted apart from failures. Which of several tasks
 //! killed the process cannot be known; a task that lost too many workers becomes a suspect, is
-//! held one at a time, and is then the only one charged.
+//! executed alone, and is then the only one charged.
 
 use alloc::format;
 

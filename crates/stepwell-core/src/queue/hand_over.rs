@@ -8,13 +8,11 @@ use alloc::vec::Vec;
 use super::{OrderKey, TenantNo, take_turns};
 use crate::decide::is_suspect;
 
-/// The slots that a worker offers.
+/// The slots that a worker offers. Suspects are never handed over: they are executed alone.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotOffer {
     /// How many tasks it takes at most.
     pub tasks_max: usize,
-    /// Whether a suspect may be among them.
-    pub suspect: bool,
     /// Losses at which a task ends; one below it makes a suspect.
     pub crash_limit: u32,
     /// How many queues the worker serves.
@@ -42,8 +40,7 @@ pub enum Order {
     /// Every task has its place already: the store has one writer.
     Known,
     /// Places would have to be locked to be known. Nobody waits, so no tenant stands ahead of the
-    /// frontier, and being taken or not moves a tenant by one place at most. Suspects are left to
-    /// the queue.
+    /// frontier, and being taken or not moves a tenant by one place at most.
     Unknown,
 }
 
@@ -66,6 +63,7 @@ pub fn split<T>(
     order: Order,
     view: impl Fn(&T) -> Option<ReadyTask>,
 ) -> Split<T> {
+    let view = |task: &T| view(task).filter(|seen| !is_suspect(seen.losses, offer.crash_limit));
     match order {
         Order::Known => in_fair_order(offer, ready, view),
         Order::Unknown => all_or_of_one_tenant(offer, ready, view),
@@ -93,9 +91,7 @@ fn in_fair_order<T>(
     }
     // What is not chosen stays in the iterators of the turns, so the choice is made by number.
     let numbers = numbered(&queues);
-    let is_suspect =
-        |(queue, ix): &(usize, usize)| is_suspect(queues[*queue][*ix].0.losses, offer.crash_limit);
-    let turns = take_turns(numbers, offer.next_turn, offer.tasks_max, offer.suspect, is_suspect);
+    let turns = take_turns(numbers, offer.next_turn, offer.tasks_max);
     let mut slots: Vec<Vec<Option<T>>> = queues
         .into_iter()
         .map(|queue| queue.into_iter().map(|(_, task)| Some(task)).collect())
@@ -120,8 +116,7 @@ fn all_or_of_one_tenant<T>(
     view: impl Fn(&T) -> Option<ReadyTask>,
 ) -> Split<T> {
     let next_turn = offer.next_turn;
-    let takeable = |task: &T| view(task).filter(|seen| !is_suspect(seen.losses, offer.crash_limit));
-    let mut seen = ready.iter().filter_map(takeable);
+    let mut seen = ready.iter().filter_map(&view);
     let n_takeable = seen.clone().count();
     let are_alike = seen.next().is_none_or(|first| {
         seen.all(|task| (task.tenant, task.queue) == (first.tenant, first.queue))
@@ -131,7 +126,7 @@ fn all_or_of_one_tenant<T>(
         return Split { taken: Vec::new(), left: ready, next_turn };
     }
     let (taken, left) = ready.into_iter().partition(|task| {
-        let is_taken = room > 0 && takeable(task).is_some();
+        let is_taken = room > 0 && view(task).is_some();
         room -= usize::from(is_taken);
         is_taken
     });
@@ -146,8 +141,7 @@ mod tests {
     /// Queue, tenant, losses, place.
     type Task = (usize, u32, u32, u64);
 
-    const OFFER: SlotOffer =
-        SlotOffer { tasks_max: 2, suspect: true, crash_limit: 3, n_queues: 2, next_turn: 0 };
+    const OFFER: SlotOffer = SlotOffer { tasks_max: 2, crash_limit: 3, n_queues: 2, next_turn: 0 };
 
     fn see(task: &Task) -> Option<ReadyTask> {
         let (queue, tenant, losses, place) = *task;
@@ -171,12 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn where_the_order_is_known_one_suspect_is_taken_at_most() {
+    fn suspects_are_left_to_their_queues() {
+        // R14
         let offer = SlotOffer { tasks_max: 9, ..OFFER };
-        let ready = vec![(0, 1, 2, 1), (0, 1, 2, 2), (0, 1, 0, 3)];
-        assert_eq!(taken(offer, ready.clone(), Order::Known), [(0, 1, 2, 1), (0, 1, 0, 3)]);
-        let offer = SlotOffer { suspect: false, ..offer };
-        assert_eq!(taken(offer, ready, Order::Known), [(0, 1, 0, 3)]);
+        for order in [Order::Known, Order::Unknown] {
+            let ready = vec![(0, 1, 2, 1), (0, 1, 2, 2), (0, 1, 0, 3)];
+            assert_eq!(taken(offer, ready, order), [(0, 1, 0, 3)]);
+        }
     }
 
     #[test]

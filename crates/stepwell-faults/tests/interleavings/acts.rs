@@ -7,7 +7,7 @@ use stepwell::core::id::{Epoch, RunKey, WorkerId};
 use stepwell::ports::{
     BoxFuture, ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, CommitItem, DynStore,
     ListenRequest, MemoRequest, Outcome, ReapRequest, SignalRequest, StartRequest, StoreError,
-    TenantSettings, WorkerRegistration,
+    Take, TenantSettings, WorkerRegistration,
 };
 use stepwell::testing::conformance::world::{CRASH_LIMIT, completed, tenant};
 
@@ -50,6 +50,15 @@ fn claim_up_to(worker: &WorkerId, tasks_max: usize, salt: u64) -> Act {
     })
 }
 
+/// Claims a suspect.
+pub(crate) fn claim_suspect(worker: &WorkerId, salt: u64) -> Act {
+    let request = ClaimRequest { take: Take::Suspect, ..request(worker, 1, salt) };
+    act(move |store| {
+        let request = request.clone();
+        async move { Ok(claimed(store.claim(request).await?)) }
+    })
+}
+
 /// Claims one task, so many times in a row, by which queues are passed.
 pub(crate) fn claim_again(worker: &WorkerId, n_times: u64) -> Act {
     let worker = worker.clone();
@@ -67,12 +76,13 @@ pub(crate) fn claim_again(worker: &WorkerId, n_times: u64) -> Act {
 
 fn request(worker: &WorkerId, tasks_max: usize, salt: u64) -> ClaimRequest {
     let (worker, crash_limit) = (worker.clone(), CRASH_LIMIT);
-    ClaimRequest { worker, tasks_max, suspect: true, crash_limit, salt }
+    ClaimRequest { worker, tasks_max, take: Take::Plain, crash_limit, salt }
 }
 
 fn claimed(answer: ClaimAnswer) -> String {
     match answer {
         ClaimAnswer::NotRegistered => "not registered".into(),
+        ClaimAnswer::NoTrial => "no trial".into(),
         ClaimAnswer::Claimed { tasks: claimed, .. } => tasks(&claimed),
     }
 }

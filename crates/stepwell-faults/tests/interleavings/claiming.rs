@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use stepwell::testing::conformance::world::{Sketch, WORKER, failed, worker};
+use stepwell::testing::conformance::world::{CRASH_LIMIT, Sketch, WORKER, World, failed, worker};
 use stepwell_faults::interleave::Explorer;
 
 use crate::acts::{self, Act};
@@ -59,6 +59,51 @@ async fn two_claims_never_take_more_than_asked_on_bad_plans() {
     let stage = Stage::open_with(BAD_PLANS, Time::Stands).await;
     let [one, other] = two_claims(&stage).await;
     check_claims(&stage.meet(&one, &other).await);
+    stage.close().await;
+}
+
+/// Runs of one task, each a suspect.
+async fn suspects(world: &World, n: usize) {
+    let flow = world.define("k").await;
+    world.start_many_for("acme", &flow, n).await;
+    for round in 1..CRASH_LIMIT {
+        let unlucky = world.hire(&format!("unlucky-{round}")).await;
+        assert_eq!(world.claim(&unlucky, n).await.len(), n);
+        world.lose(&unlucky).await;
+    }
+}
+
+#[tokio::test]
+async fn two_that_ask_for_a_trial_at_the_same_moment_get_one() {
+    // R14
+    let stage = Stage::open().await;
+    suspects(&stage.world, 2).await;
+    let other = stage.world.hire("other").await;
+    let (one, other) = (acts::claim_suspect(&worker(WORKER), 1), acts::claim_suspect(&other, 2));
+    let tried = stage.meet(&one, &other).await;
+    assert!(tried.did_meet(), "{tried:?}");
+    for answers in &tried.answers {
+        let n_refused = answers.iter().filter(|answer| *answer == "no trial").count();
+        assert_eq!(n_refused, 1, "{answers:?}");
+    }
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_suspect_whose_reply_is_late_gets_no_company() {
+    // R14, FA10: a worker that heard nothing of its claim asks for other tasks.
+    let stage = Stage::open().await;
+    let world = &stage.world;
+    suspects(world, 1).await;
+    let plain = world.define("p").await;
+    world.start(&plain).await;
+    let late = acts::claim_suspect(&worker(WORKER), 1);
+    let tried = stage.meet(&late, &acts::claim(&worker(WORKER), 3, 2)).await;
+    assert!(tried.did_meet(), "{tried:?}");
+    for answers in &tried.answers {
+        let n_handed_out: usize = answers.iter().map(|list| list.matches("run-").count()).sum();
+        assert_eq!(n_handed_out, 1, "one or the other: {answers:?}");
+    }
     stage.close().await;
 }
 

@@ -263,7 +263,7 @@ async fn start_parts(
     let worker = if let Some(slots) = slots {
         let committer = Committer::start(&parts, &slots.0, &awaited_runs);
         let stopping = slots.0.stopping.clone();
-        let functions = FunctionParts { memos: MemoWriter::start(&parts), stopping };
+        let functions = FunctionParts { memos: MemoWriter::start(&parts, &slots.0), stopping };
         drop(parts.functions.set(functions));
         let lead = leading.track_future(lead_loop(Arc::clone(&parts)));
         parts.spawner.spawn_apart("leader", Box::pin(lead));

@@ -90,7 +90,7 @@ impl Config {
             return refuse("heartbeat_interval", "is over half of `lease`");
         }
         if !(2..=1_000).contains(&self.crash_limit) {
-            // At 1 every task would be a suspect, and a worker holds one suspect at a time.
+            // At 1 every task would be a suspect, and suspects are executed alone.
             let n = self.crash_limit;
             return refuse("crash_limit", &format!("is {n}, it must be 2 to 1,000"));
         }

@@ -82,7 +82,6 @@ struct Entry {
 #[derive(Default)]
 struct Claims {
     entries: BTreeMap<ClaimRef, Entry>,
-    n_suspects: usize,
     /// How many claims were dropped so far.
     n_dropped: usize,
     /// Whether every claim goes back to the queue, those that are still to come as well.
@@ -93,9 +92,9 @@ struct Claims {
 #[derive(Default)]
 pub(crate) struct HeldClaims {
     claims: Mutex<Claims>,
-    /// Tells that a claim was dropped, or that an execution has ended.
+    /// Tells that a claim was dropped, that an execution has ended, or that a suspect is none any
+    /// more.
     changed: Notify,
-    suspect_dropped: Notify,
 }
 
 impl HeldClaims {
@@ -109,12 +108,8 @@ impl HeldClaims {
     /// The worker is done with these claims.
     pub(crate) fn drop_claims(&self, dropped: &[ClaimRef]) {
         let mut claims = self.claims();
-        let n_suspects = claims.n_suspects;
         for claim in dropped {
             claims.remove(claim);
-        }
-        if claims.n_suspects < n_suspects {
-            self.suspect_dropped.notify_one();
         }
         drop(claims);
         self.changed.notify_waiters();
@@ -126,9 +121,12 @@ impl HeldClaims {
         self.changed.notify_waiters();
     }
 
-    /// Waits until the worker is done with a suspect: the next one may be claimed.
-    pub(crate) async fn suspect_dropped(&self) {
-        self.suspect_dropped.notified().await;
+    /// A task came further than its losses: it is no suspect any more.
+    pub(crate) fn clear_suspect(&self, claim: &ClaimRef) {
+        if let Some(entry) = self.claims().entries.get_mut(claim) {
+            entry.is_suspect = false;
+        }
+        self.changed.notify_waiters();
     }
 
     pub(crate) fn refs(&self) -> Vec<ClaimRef> {
@@ -139,8 +137,8 @@ impl HeldClaims {
         self.claims().entries.len()
     }
 
-    pub(crate) fn holds_suspect(&self) -> bool {
-        self.claims().n_suspects > 0
+    fn holds_suspect(&self) -> bool {
+        self.claims().entries.values().any(|entry| entry.is_suspect)
     }
 
     /// The store says that these claims no longer hold: their executions are stopped.
@@ -201,6 +199,11 @@ impl HeldClaims {
         self.until(|held| held.len() == 0).await;
     }
 
+    /// Waits until no suspect is held.
+    pub(crate) async fn suspects_done(&self) {
+        self.until(|held| !held.holds_suspect()).await;
+    }
+
     /// Waits until no step is being executed.
     pub(crate) async fn executed(&self) {
         self.until(|held| held.n_executing() == 0).await;
@@ -240,16 +243,13 @@ impl Claims {
         if self.hands_back {
             stop.hand_back();
         }
-        let older = self.entries.insert(claim, Entry { stop: stop.clone(), is_suspect });
-        self.n_suspects += usize::from(is_suspect);
-        self.n_suspects -= usize::from(older.is_some_and(|older| older.is_suspect));
+        self.entries.insert(claim, Entry { stop: stop.clone(), is_suspect });
         stop
     }
 
     fn remove(&mut self, claim: &ClaimRef) {
         let entry = self.entries.remove(claim);
         self.n_dropped += usize::from(entry.is_some());
-        self.n_suspects -= usize::from(entry.is_some_and(|entry| entry.is_suspect));
     }
 }
 
@@ -261,14 +261,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_suspect_is_told_so_that_the_next_one_is_claimed() {
+    fn a_suspect_is_done_when_its_claim_is_dropped_or_it_came_further_than_its_losses() {
+        // R14
         let held = HeldClaims::default();
         let claim = |n: u64| ClaimRef { run: RunKey(1), node: Node(0), token: Token::new(n, 0) };
-        for (n, is_suspect) in [(1, false), (2, true)] {
-            held.add([(claim(n), is_suspect)].into_iter());
-            assert!(held.suspect_dropped().now_or_never().is_none());
-            held.drop_claims(&[claim(n)]);
-            assert_eq!(held.suspect_dropped().now_or_never().is_some(), is_suspect);
+        held.add([(claim(1), false)].into_iter());
+        assert!(held.suspects_done().now_or_never().is_some());
+        let ends: [fn(&HeldClaims, ClaimRef); 2] =
+            [|held, claim| held.drop_claims(&[claim]), |held, claim| held.clear_suspect(&claim)];
+        for (n, end) in (2..).zip(ends) {
+            held.add([(claim(n), true)].into_iter());
+            let mut done = std::pin::pin!(held.suspects_done());
+            assert!(done.as_mut().now_or_never().is_none());
+            end(&held, claim(n));
+            assert!(done.now_or_never().is_some());
         }
     }
 }

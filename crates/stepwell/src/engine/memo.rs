@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use super::Parts;
 use super::batch::{Answer, Batcher, HasPayload, answer_all, run_batches};
 use super::store_retry::StoreRetry;
+use super::worker_slots::WorkerSlots;
 use crate::ports::{ListenAnswer, ListenRequest, MemoAnswer, MemoRequest, StoreError};
 
 /// Writes under way at once: while one waits for the disk, the next one works.
@@ -14,7 +15,10 @@ const WRITES_MAX: usize = 2;
 
 /// Takes memos of running functions and stores all that wait as one transaction.
 #[derive(Clone)]
-pub(crate) struct MemoWriter(Batcher<MemoRequest, oneshot::Sender<Answer<MemoAnswer>>>);
+pub(crate) struct MemoWriter {
+    batcher: Batcher<MemoRequest, oneshot::Sender<Answer<MemoAnswer>>>,
+    slots: Arc<WorkerSlots>,
+}
 
 impl HasPayload for MemoRequest {
     fn payload_bytes(&self) -> usize {
@@ -25,7 +29,7 @@ impl HasPayload for MemoRequest {
 
 impl MemoWriter {
     /// Starts the writing loops.
-    pub(crate) fn start(parts: &Parts) -> Self {
+    pub(crate) fn start(parts: &Parts, slots: &Arc<WorkerSlots>) -> Self {
         let items_max = parts.config.commit_batch_max;
         let (batcher, requests) = Batcher::new(parts, items_max);
         for _ in 0..WRITES_MAX {
@@ -38,14 +42,19 @@ impl MemoWriter {
             let writes = run_batches(requests, items_max, retry, call, answer_all);
             parts.spawner.spawn(Box::pin(writes));
         }
-        Self(batcher)
+        Self { batcher, slots: Arc::clone(slots) }
     }
 
     /// Stores memos of one function.
     pub(crate) async fn store(&self, request: MemoRequest) -> Answer<MemoAnswer> {
         let (answer_to, answer) = oneshot::channel();
-        self.0.submit(request, answer_to).await.ok_or_else(closed)?;
-        answer.await.map_err(|_| closed())?
+        let (claim, forgives) = (request.claim, request.forgives);
+        self.batcher.submit(request, answer_to).await.ok_or_else(closed)?;
+        let answer = answer.await.map_err(|_| closed())?;
+        if forgives && matches!(answer, Ok(MemoAnswer::Stored(_))) {
+            self.slots.held.clear_suspect(&claim);
+        }
+        answer
     }
 }
 

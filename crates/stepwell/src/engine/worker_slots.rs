@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Parts;
 use super::held_claims::{HeldClaims, Stop};
 use super::open_claim_calls::OpenClaimCalls;
-use crate::ports::{ClaimRef, ClaimRequest, ClaimedTask, HandedOver};
+use crate::ports::{ClaimRef, ClaimRequest, ClaimedTask, HandedOver, Take};
 
 /// A slot in use. Dropping it frees the slot.
 pub(crate) type Slot = OwnedSemaphorePermit;
@@ -99,8 +99,7 @@ impl WorkerSlots {
         if slots.is_empty() {
             return None;
         }
-        // No suspects: only the claim loop knows whether this worker holds one already.
-        let request = self.claim_request(slots.len(), false);
+        let request = self.claim_request(slots.len(), Take::Plain);
         let salt = request.salt;
         self.calls.begin(salt);
         let offer = SlotOffer { worker: self, salt, slots };
@@ -108,12 +107,12 @@ impl WorkerSlots {
         (!self.stopping.is_cancelled()).then_some((request, offer))
     }
 
-    /// A request for so many tasks, a suspect among them or not.
-    pub(crate) fn claim_request(&self, tasks_max: usize, suspect: bool) -> ClaimRequest {
+    /// A request for so many tasks of a kind.
+    pub(crate) fn claim_request(&self, tasks_max: usize, take: Take) -> ClaimRequest {
         ClaimRequest {
             worker: self.parts.worker.clone(),
             tasks_max,
-            suspect,
+            take,
             crash_limit: self.parts.config.crash_limit,
             salt: self.parts.ids.random(),
         }
@@ -133,6 +132,12 @@ impl WorkerSlots {
             _ = self.free.acquire_many(half) => {}
             () = self.parts.clock.sleep(span) => {}
         }
+    }
+
+    /// Waits until all slots are free. Those that become free meanwhile are kept for this.
+    pub(crate) async fn all_slots(&self) -> Option<Slot> {
+        let n = u32::try_from(self.parts.config.slots).unwrap_or(u32::MAX);
+        Arc::clone(&self.free).acquire_many_owned(n).await.ok()
     }
 
     /// Up to so many slots that are free right now.

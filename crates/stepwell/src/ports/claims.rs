@@ -16,12 +16,22 @@ pub struct ClaimRequest {
     pub worker: WorkerId,
     /// Most tasks to hand out.
     pub tasks_max: usize,
-    /// Whether a suspect may be among them: the worker holds none yet.
-    pub suspect: bool,
+    /// What it may be handed.
+    pub take: Take,
     /// Losses at which a task ends; one below it makes a suspect.
     pub crash_limit: u32,
     /// Random bits for the token.
     pub salt: u64,
+}
+
+/// What a worker may be handed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// Tasks that are no suspects. The worker holds no trial any more.
+    Plain,
+    /// One suspect, for a worker in a [trial](stepwell_core::trial) that holds nothing else. The
+    /// first such request begins the trial; one for no tasks at all only does that.
+    Suspect,
 }
 
 /// What a worker gets.
@@ -33,7 +43,12 @@ pub enum ClaimAnswer {
         now: Timestamp,
         /// The tasks.
         tasks: Vec<ClaimedTask>,
+        /// Whether no suspect was handed out although one waits that this worker could take.
+        suspect_waits: bool,
     },
+    /// A suspect waits, and enough others who serve the same hold trials: this worker may not begin
+    /// one now.
+    NoTrial,
     /// The worker is not registered, or was taken for dead: it must register anew.
     NotRegistered,
 }
@@ -156,9 +171,14 @@ pub trait Claims {
     /// token, in one step: no task is ever out of the queue without being claimed. Tasks come in
     /// fair order among what the worker serves; it takes turns between its queues.
     ///
-    /// Two claims never hand out the same task. At most one suspect is handed out, and only if
-    /// the request allows it. The attempt is counted here. No task of a run is handed out whose
-    /// deadline has passed.
+    /// Two claims never hand out the same task. The attempt is counted here. No task of a run is
+    /// handed out whose deadline has passed.
+    ///
+    /// A worker that holds a suspect holds nothing else. A suspect goes to a worker in a trial that
+    /// holds no task, and a worker in a trial is handed nothing over. If it asks for plain tasks,
+    /// its trial ends, unless it holds a suspect: then it gets nothing. No more workers hold trials
+    /// at a time than [`may_begin`](stepwell_core::trial::may_begin) allows; the crews of a worker
+    /// are those who have a service of its own, and those who have it in one of its queues.
     async fn claim(&self, request: ClaimRequest) -> Result<ClaimAnswer, StoreError>;
 
     /// What claimed tasks are executed with, in the order asked for. One read per claim batch.

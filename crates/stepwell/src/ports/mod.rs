@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 pub use claims::{
     ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, HandedOver, InputsOf, ParentInput,
-    TaskInputs,
+    Take, TaskInputs,
 };
 pub use clock::Clock;
 pub use codec::{Codec, CodecError, JsonCodec};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use stepwell_core::run::RunStatus;
+use stepwell_core::run::{RunStatus, TaskRow, TaskState};
 use stepwell_core::time::Timestamp;
 
 use super::runtime::World;
@@ -23,6 +23,9 @@ pub(super) struct Hope {
     n_open: usize,
     due: BTreeSet<Timestamp>,
     claims: BTreeSet<ClaimRef>,
+    /// Whether a task is ready that has lost workers: if it is a suspect, workers take it when they
+    /// have served others.
+    has_lost: bool,
     n_jumps: usize,
 }
 
@@ -43,7 +46,9 @@ impl Hope {
         if all_ended(world)? {
             return Ok(true);
         }
-        let StoreDump { runs, timers, claims, .. } = dump(world)?;
+        let StoreDump { runs, tasks, timers, claims, .. } = dump(world)?;
+        let is_lost = |task: &TaskRow| task.losses > 0 && task.state() == TaskState::Queued;
+        self.has_lost = tasks.values().flatten().any(is_lost);
         self.n_open = runs.values().filter(|log| !log.run.status.is_terminal()).count();
         self.due = timers.into_values().collect();
         self.claims = claims.into_values().flatten().collect();
@@ -52,8 +57,8 @@ impl Hope {
         Ok(false)
     }
 
-    /// Whether a run can still move on: by a timer, by a step that waits for time, or by the end
-    /// of a dead worker's lease.
+    /// Whether a run can still move on: by a timer, by a step that waits for time, by the end of a
+    /// dead worker's lease, or by a trial of suspects.
     pub(super) fn is_left(&self, world: &World) -> bool {
         let now = world.clock.now();
         let steps = world.executions.all();
@@ -63,6 +68,7 @@ impl Hope {
         let is_abandoned = |claim: &ClaimRef| !executed.contains(claim);
         let has_reason = !self.due.is_empty()
             || self.claims.iter().any(is_abandoned)
+            || self.has_lost
             || steps.iter().any(|step| step.has_timeout);
         has_date || has_reason && self.n_jumps < JUMPS_MAX
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use stepwell_core::run::MemoOutcome;
 use stepwell_core::time::Timestamp;
+use stepwell_core::trial::TrialTimes;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::Worker;
@@ -14,11 +15,19 @@ use crate::engine::{
 };
 use crate::ports::{
     ClaimAnswer, ClaimRequest, ClaimedTask, CommitItem, Hint, History, InputsOf, Outcome, Payload,
-    StoreError, TaskInputs,
+    StoreError, Take, TaskInputs,
 };
 
+/// What a claim call told.
+pub(super) struct Told {
+    pub(super) found: Found,
+    /// Whether a suspect waits that was not handed out.
+    pub(super) suspect_waits: bool,
+}
+
 /// What a claim call found.
-enum Found {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
     /// A task for every slot, so there may be more.
     PerhapsMore,
     /// Fewer tasks than there were slots: that was all there is now.
@@ -41,6 +50,7 @@ impl Worker {
         let mut n_empty = 0;
         // How long a claim call took that left tasks waiting.
         let mut backlog_span = None;
+        let mut trial_times = TrialTimes::default();
         loop {
             let slot = tokio::select! {
                 biased;
@@ -54,25 +64,36 @@ impl Worker {
             hints.look(Hint::Ready);
             self.slots.claim_begins();
             let since = self.parts.clock.elapsed();
-            let found = self.claim(slot).await;
-            self.slots.claim_ended(matches!(found, Ok(Found::PerhapsMore)));
-            match found {
-                Ok(Found::PerhapsMore) => {
-                    n_empty = 0;
-                    backlog_span = Some(self.parts.clock.elapsed().saturating_sub(since));
-                    continue;
+            let told = self.claim(slot).await;
+            let is_more = told.as_ref().is_ok_and(|told| told.found == Found::PerhapsMore);
+            let span = self.parts.clock.elapsed().saturating_sub(since);
+            self.slots.claim_ended(is_more);
+            let (mut trial_pause, mut others_run) = (None, false);
+            match told {
+                Ok(told) => {
+                    let has_held_trial = self.meets_suspect(&told, &mut trial_times).await;
+                    if has_held_trial || told.found != Found::Nothing {
+                        n_empty = 0;
+                    }
+                    if has_held_trial || is_more {
+                        backlog_span = (!has_held_trial).then_some(span);
+                        continue;
+                    }
+                    let pause = || trial_times.pause(self.parts.clock.elapsed());
+                    trial_pause = told.suspect_waits.then(pause);
+                    others_run = told.suspect_waits && self.slots.held.len() > 0;
                 }
-                Ok(Found::All) => n_empty = 0,
-                Ok(Found::Nothing) => {}
                 Err(error) => tracing::warn!(%error, "claim tasks"),
             }
             let wait = self.poll_pause(n_empty);
+            let wait = trial_pause.map_or(wait, |pause| pause.min(wait));
             n_empty += 1;
             tokio::select! {
                 biased;
                 () = self.slots.stopping.cancelled() => return,
                 () = hints.given(Hint::Ready) => n_empty = 0,
-                () = self.slots.held.suspect_dropped() => {}
+                // Perhaps nobody else is left to be served before suspects.
+                () = self.slots.held.emptied(), if others_run => {}
                 () = self.parts.clock.sleep(wait) => {}
             }
         }
@@ -87,33 +108,45 @@ impl Worker {
     }
 
     /// Claims tasks for this slot and all others that are free, and executes them.
-    async fn claim(self: &Arc<Self>, slot: Slot) -> Result<Found, StoreError> {
+    async fn claim(self: &Arc<Self>, slot: Slot) -> Result<Told, StoreError> {
         let mut slots = vec![slot];
         slots.extend(self.slots.free_slots(usize::MAX));
-        let request = self.slots.claim_request(slots.len(), !self.slots.held.holds_suspect());
-        let salt = request.salt;
-        self.slots.calls.begin(salt);
-        let found = self.claim_into(slots, request).await;
-        self.slots.calls.end(salt);
-        found
+        let request = self.slots.claim_request(slots.len(), Take::Plain);
+        self.claim_into(slots, request).await
     }
 
-    async fn claim_into(
+    /// Makes a claim call for these slots, and executes what it brings.
+    pub(super) async fn claim_into(
         self: &Arc<Self>,
         slots: Vec<Slot>,
         request: ClaimRequest,
-    ) -> Result<Found, StoreError> {
-        let answer = self.parts.store.claim(request).await?;
+    ) -> Result<Told, StoreError> {
+        let salt = request.salt;
+        self.slots.calls.begin(salt);
+        let told = match self.parts.store.claim(request).await {
+            Ok(answer) => Ok(self.claimed(slots, answer).await),
+            Err(error) => Err(error),
+        };
+        self.slots.calls.end(salt);
+        told
+    }
+
+    async fn claimed(self: &Arc<Self>, slots: Vec<Slot>, answer: ClaimAnswer) -> Told {
         match answer {
             ClaimAnswer::NotRegistered => {
                 let is_back = self.register_again(&self.slots.held.refs()).await;
-                Ok(if is_back { Found::PerhapsMore } else { Found::Nothing })
+                let found = if is_back { Found::PerhapsMore } else { Found::Nothing };
+                Told { found, suspect_waits: false }
             }
-            ClaimAnswer::Claimed { tasks, .. } if tasks.is_empty() => Ok(Found::Nothing),
-            ClaimAnswer::Claimed { now, tasks } => {
+            ClaimAnswer::NoTrial => Told { found: Found::Nothing, suspect_waits: false },
+            ClaimAnswer::Claimed { tasks, suspect_waits, .. } if tasks.is_empty() => {
+                Told { found: Found::Nothing, suspect_waits }
+            }
+            ClaimAnswer::Claimed { now, tasks, suspect_waits } => {
                 let has_slots_left = tasks.len() < slots.len();
                 self.execute_all(self.slots.take_up(now, tasks, slots)).await;
-                Ok(if has_slots_left { Found::All } else { Found::PerhapsMore })
+                let found = if has_slots_left { Found::All } else { Found::PerhapsMore };
+                Told { found, suspect_waits }
             }
         }
     }

@@ -5,6 +5,7 @@ mod execute;
 mod function;
 mod heartbeat;
 mod shutdown;
+mod trial;
 
 use std::sync::Arc;
 

@@ -46,4 +46,5 @@ mod sleep;
 mod starting;
 mod threads;
 mod timeout;
+mod trial;
 mod wait;

@@ -308,7 +308,7 @@ fn hires() -> impl Strategy<Value = Command> {
 
 fn claims(theme: Theme) -> impl Strategy<Value = Command> {
     let tasks_max = if theme.leaves_order_open() { 255..=255_u8 } else { 0..=6 };
-    (0..3_u8, tasks_max, prop::bool::weighted(0.8)).prop_map(|(worker, tasks_max, suspect)| {
+    (0..3_u8, tasks_max, prop::bool::weighted(0.3)).prop_map(|(worker, tasks_max, suspect)| {
         // The first worker is the one that is there in most sequences.
         Command::Claim { worker: worker.saturating_sub(1), tasks_max, suspect }
     })

@@ -9,7 +9,7 @@ use stepwell::core::id::{DefinitionId, Epoch, Node, Queue, RunId, RunKey, Tenant
 use stepwell::core::workflow::NodeKind;
 use stepwell::ports::{
     ClaimAnswer, ClaimRef, ClaimRequest, CommitItem, Committed, DynStore, HandedOver, InputsOf,
-    StartRequest, Started, StoreError, StoredDefinition, TenantSettings, WorkerRegistration,
+    StartRequest, Started, StoreError, StoredDefinition, Take, TenantSettings, WorkerRegistration,
 };
 use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::world::{self, Beats, payload};
@@ -217,12 +217,12 @@ impl Player {
 
     fn claim_request(&mut self, number: u8, tasks_max: u8, suspect: bool) -> ClaimRequest {
         self.n_claims += 1;
-        // At most one suspect is handed out, so where the order is open there must be none.
+        // One suspect is handed out at a time, so where the order is open there must be none.
         let crash_limit = if self.theme.leaves_order_open() { 1_000 } else { CRASH_LIMIT };
         ClaimRequest {
             worker: worker(number),
             tasks_max: tasks_max.into(),
-            suspect,
+            take: if suspect { Take::Suspect } else { Take::Plain },
             crash_limit,
             salt: self.n_claims,
         }
@@ -245,7 +245,7 @@ impl Player {
     /// The slots that the first worker offers with a call, now few, now many.
     fn offer(&mut self) -> Option<ClaimRequest> {
         let tasks_max = [1, 3, 200][usize::try_from(self.n_claims % 3).unwrap_or(0)];
-        (self.theme == Theme::Offers).then(|| self.claim_request(0, tasks_max, true))
+        (self.theme == Theme::Offers).then(|| self.claim_request(0, tasks_max, false))
     }
 
     /// What went straight to the worker that made an offer, together with what it claims next: a
@@ -255,7 +255,7 @@ impl Player {
         if !offered {
             return String::new();
         }
-        let request = self.claim_request(0, 200, true);
+        let request = self.claim_request(0, 200, false);
         let mut answer = self.store.claim(request).await;
         match &mut answer {
             Ok(ClaimAnswer::Claimed { tasks, .. }) => tasks.extend(handed_over.tasks),

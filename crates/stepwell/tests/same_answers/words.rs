@@ -48,11 +48,11 @@ impl Words {
     }
 
     pub(crate) fn claimed(&mut self, answer: Result<ClaimAnswer, StoreError>) -> String {
-        let (now, tasks) = match answer {
-            Ok(ClaimAnswer::Claimed { now, tasks }) => (now, tasks),
+        let (now, tasks, suspect_waits) = match answer {
+            Ok(ClaimAnswer::Claimed { now, tasks, suspect_waits }) => (now, tasks, suspect_waits),
             other => return self.plain(other),
         };
-        let mut words = format!("at {now:?}:");
+        let mut words = format!("at {now:?}, a suspect waits: {suspect_waits}:");
         for task in tasks {
             let claim = self.claim(task.claim);
             let step = task.definition.definition.name(claim.node);

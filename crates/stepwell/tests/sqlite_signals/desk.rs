@@ -54,7 +54,7 @@ impl Desk {
         let request = self.world.claim_request(&worker("worker"), 100);
         match self.world.store().claim(request).await.expect("claim tasks") {
             ClaimAnswer::Claimed { tasks, .. } => tasks,
-            ClaimAnswer::NotRegistered => panic!("the worker is not registered"),
+            other => panic!("the worker is registered: {other:?}"),
         }
     }
 

@@ -188,7 +188,7 @@ impl Link {
     /// Hands over what became ready, by a claim of its own: so the watch sees where it stood.
     async fn hand_over(&self, offer: Option<ClaimRequest>) -> Answer<HandedOver> {
         let Some(offer) = offer else { return Ok(HandedOver::default()) };
-        let ClaimAnswer::Claimed { now, tasks } = self.watch.store.claim(offer.clone()).await?
+        let ClaimAnswer::Claimed { now, tasks, .. } = self.watch.store.claim(offer.clone()).await?
         else {
             return Ok(HandedOver::default());
         };

@@ -10,7 +10,7 @@ use stepwell::core::workflow::{
 };
 use stepwell::ports::{
     ClaimAnswer, ClaimRequest, ClaimedTask, Claims, CommitItem, Commits, Definitions, Outcome,
-    Payload, StartAnswer, StartRequest, Starts, TenantSettings, TenantView, Tenants,
+    Payload, StartAnswer, StartRequest, Starts, Take, TenantSettings, TenantView, Tenants,
     WorkerRegistration, Workers,
 };
 use stepwell::testing::ManualClock;
@@ -153,7 +153,7 @@ impl Market {
         let request = ClaimRequest {
             worker: WorkerId::new(format!("worker-{}", worker % 2)).expect("a usable name"),
             tasks_max,
-            suspect: true,
+            take: Take::Plain,
             crash_limit: 3,
             salt: self.n_claims,
         };
@@ -163,7 +163,7 @@ impl Market {
                 self.held.extend(tasks);
                 n
             }
-            ClaimAnswer::NotRegistered => panic!("workers stay registered"),
+            other => panic!("workers stay registered: {other:?}"),
         }
     }
 

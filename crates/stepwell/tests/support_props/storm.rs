@@ -13,7 +13,7 @@ use stepwell::core::workflow::NodeKind;
 use stepwell::ports::{
     ClaimAnswer, ClaimRequest, ClaimedTask, Claims, Clock, CommitItem, Commits, Definitions, Lead,
     Leadership, Outcome, ParentInput, Payload, ReapRequest, SignalRequest, SignalTarget, Signals,
-    StartAnswer, StartRequest, Starts, StoredDefinition, Timers, WorkerRegistration, Workers,
+    StartAnswer, StartRequest, Starts, StoredDefinition, Take, Timers, WorkerRegistration, Workers,
 };
 use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::world::Beats;
@@ -229,10 +229,10 @@ impl<'a> Storm<'a> {
 
     fn claim(&mut self, seat: usize, tasks_max: usize) {
         self.n_claims += 1;
-        let (salt, worker) = (self.n_claims, &self.seats[seat]);
-        let suspect = !worker.held.iter().any(|task| task.is_suspect);
-        let (worker, crash_limit) = (worker.id.clone(), CRASH_LIMIT);
-        let request = ClaimRequest { worker, tasks_max, suspect, crash_limit, salt };
+        // Every third claim looks for a suspect, also if the seat's hands are not empty.
+        let take = if self.n_claims.is_multiple_of(3) { Take::Suspect } else { Take::Plain };
+        let (salt, worker, crash_limit) = (self.n_claims, self.seats[seat].id.clone(), CRASH_LIMIT);
+        let request = ClaimRequest { worker, tasks_max, take, crash_limit, salt };
         match at_once(self.link.claim(request)).expect("claim") {
             ClaimAnswer::Claimed { tasks, .. } => {
                 for task in &tasks {
@@ -240,6 +240,7 @@ impl<'a> Storm<'a> {
                 }
                 self.seats[seat].held.extend(tasks);
             }
+            ClaimAnswer::NoTrial => {}
             ClaimAnswer::NotRegistered => self.introduce(seat, &self.seats[seat].id.clone()),
         }
     }

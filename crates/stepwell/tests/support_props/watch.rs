@@ -10,7 +10,7 @@ use stepwell::core::run::{RunStatus, TaskState};
 use stepwell::ports::{
     ClaimRef, ClaimRequest, ClaimedTask, Clock, CommitAnswer, CommitItem, Commits, Definitions,
     HeartbeatAnswer, InputsOf, Inspection, Outcome, ParentInput, Payload, Runs, SignalRequest,
-    StoreDump, TaskInputs, TaskPlace, WorkerRegistration,
+    StoreDump, Take, TaskInputs, TaskPlace, WorkerRegistration,
 };
 use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::invariants::{DefinitionsById, regressions, violations};
@@ -171,8 +171,9 @@ impl Watch {
             findings.push(format!("FB4: {} tasks for {}", tasks.len(), request.tasks_max));
         }
         let n_suspects = tasks.iter().filter(|task| task.is_suspect).count();
-        if n_suspects > usize::from(request.suspect) {
-            findings.push(format!("FA10: {n_suspects} suspects in one claim"));
+        let n_allowed = if request.take == Take::Suspect { tasks.len().min(1) } else { 0 };
+        if n_suspects != n_allowed || request.take == Take::Suspect && tasks.len() > 1 {
+            findings.push(format!("FA10: {n_suspects} suspects in one claim for {request:?}"));
         }
         for task in tasks {
             // S5
@@ -193,8 +194,14 @@ impl Watch {
         drop(notes);
         report(&findings);
         self.changed();
-        let n_suspects = suspects(&self.notes().last, &request.worker, request.crash_limit);
-        assert!(n_suspects <= 1, "R14: {} holds {n_suspects} suspects", request.worker);
+        let notes = self.notes();
+        let n_suspects = suspects(&notes.last, &request.worker, request.crash_limit);
+        let n_held = notes.last.claims.get(&request.worker).map_or(0, |held| held.len());
+        assert!(
+            n_suspects == 0 || n_held == 1,
+            "R14: {} holds {n_held} tasks, {n_suspects} of them suspects",
+            request.worker
+        );
     }
 
     /// S3, S7: a task is executed with what its parents left, byte by byte, and with what ended its

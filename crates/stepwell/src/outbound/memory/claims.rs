@@ -1,18 +1,21 @@
+use std::collections::{BTreeMap, BTreeSet};
+
 use async_trait::async_trait;
 use stepwell_core::decide::{self, is_suspect};
-use stepwell_core::id::{Node, Token, WorkerId};
+use stepwell_core::id::{Node, Queue, ServiceId, Token, WorkerId};
 use stepwell_core::queue::{Turns, take_turns};
 use stepwell_core::run::{TaskRow, TaskState};
+use stepwell_core::trial::{Crew, may_begin, may_serve_others};
 
 use super::memos::history;
 use super::queues::{Candidate, Queued, ReadyKey};
 use super::runs::output;
 use super::signals::resumed_with;
-use super::tables::{StoredRun, Tables};
+use super::tables::{StoredRun, Tables, WorkerEntry};
 use super::{MemoryStore, corrupt};
 use crate::ports::{
     ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, HandedOver, InputsOf, ParentInput,
-    StoreError, TaskInputs,
+    StoreError, Take, TaskInputs,
 };
 
 #[async_trait]
@@ -33,42 +36,59 @@ pub(super) fn hand_over<T>(
     offer: Option<&ClaimRequest>,
     work: impl FnOnce(&mut Tables) -> Result<T, StoreError>,
 ) -> Result<(T, HandedOver), StoreError> {
-    let offer = offer.filter(|offer| !anything_waits(tables, &offer.worker));
+    let offer = offer.filter(|offer| is_idle(tables, &offer.worker));
     let answer = work(tables)?;
     let Some(offer) = offer.filter(|_| tables.queues.n_enqueued > 0) else {
         return Ok((answer, HandedOver::default()));
     };
     let handed_over = match claim(tables, offer)? {
-        ClaimAnswer::Claimed { now, tasks } => HandedOver { now, tasks },
-        ClaimAnswer::NotRegistered => HandedOver::default(),
+        ClaimAnswer::Claimed { now, tasks, .. } => HandedOver { now, tasks },
+        ClaimAnswer::NoTrial | ClaimAnswer::NotRegistered => HandedOver::default(),
     };
     tables.queues.n_enqueued -= handed_over.tasks.len();
     Ok((answer, handed_over))
 }
 
-/// Whether anything is ready in the queues of a worker that it could take.
-fn anything_waits(tables: &Tables, worker: &WorkerId) -> bool {
+/// Whether a worker holds no trial, and nothing is ready in its queues that it could take.
+fn is_idle(tables: &Tables, worker: &WorkerId) -> bool {
     let Some(worker) = tables.workers.get(worker) else { return false };
     let is_for_it = |key: &ReadyKey| {
         worker.queues.contains(&key.queue) && worker.services.contains(&key.service)
     };
-    tables.queues.ready.keys().any(is_for_it)
+    !worker.in_trial && !tables.queues.ready.keys().any(is_for_it)
 }
 
 fn claim(tables: &mut Tables, request: &ClaimRequest) -> Result<ClaimAnswer, StoreError> {
     let Some(worker) = tables.workers.get(&request.worker).filter(|worker| !worker.is_gone) else {
         return Ok(ClaimAnswer::NotRegistered);
     };
-    let is_suspect = |losses: u32| is_suspect(losses, request.crash_limit);
-    let n_max = request.tasks_max;
-    let queues = worker.queues.iter().map(|queue| {
-        tables.queues.first_ready(queue, &worker.services, n_max, tables.now, is_suspect)
-    });
-    let is_suspect = |candidate: &Candidate| is_suspect(candidate.key.losses);
-    let Turns { chosen, next_turn } =
-        take_turns(queues.collect(), worker.next_turn, n_max, request.suspect, is_suspect);
+    let suspects = first_ready(tables, worker, request, 1, Take::Suspect);
+    let suspect_waits = suspects.iter().any(|queue| !queue.is_empty());
+    let (candidates, in_trial, suspect_waits) = match request.take {
+        Take::Plain => {
+            let losses = worker.claims.iter().filter_map(|claim| losses(tables, claim));
+            if worker.in_trial && !may_serve_others(losses, request.crash_limit) {
+                return Ok(nothing(tables, false));
+            }
+            let plain = first_ready(tables, worker, request, request.tasks_max, Take::Plain);
+            (plain, false, suspect_waits)
+        }
+        Take::Suspect if !suspect_waits => return Ok(nothing(tables, false)),
+        Take::Suspect if !worker.in_trial && !may_begin(&crews(tables, request)) => {
+            return Ok(ClaimAnswer::NoTrial);
+        }
+        Take::Suspect if worker.claims.is_empty() && request.tasks_max > 0 => {
+            (suspects, true, false)
+        }
+        Take::Suspect => (Vec::new(), true, true),
+    };
+    let tasks_max = if in_trial { 1 } else { request.tasks_max };
+    let Turns { chosen, next_turn } = take_turns(candidates, worker.next_turn, tasks_max);
     if let Some(worker) = tables.workers.get_mut(&request.worker) {
-        worker.next_turn = next_turn;
+        worker.in_trial = in_trial;
+        if !chosen.is_empty() {
+            worker.next_turn = next_turn;
+        }
     }
     tables.n_claims += 1;
     let token = Token::new(tables.n_claims, request.salt);
@@ -77,7 +97,55 @@ fn claim(tables: &mut Tables, request: &ClaimRequest) -> Result<ClaimAnswer, Sto
         let Some(queued) = tables.queues.claim(&candidate) else { continue };
         tasks.push(hand_out(tables, token, &queued, request)?);
     }
-    Ok(ClaimAnswer::Claimed { now: tables.now, tasks })
+    Ok(ClaimAnswer::Claimed { now: tables.now, tasks, suspect_waits })
+}
+
+fn nothing(tables: &Tables, suspect_waits: bool) -> ClaimAnswer {
+    ClaimAnswer::Claimed { now: tables.now, tasks: Vec::new(), suspect_waits }
+}
+
+/// The first tasks of each of a worker's queues that are suspects, or that are not.
+fn first_ready(
+    tables: &Tables,
+    worker: &WorkerEntry,
+    request: &ClaimRequest,
+    n_max: usize,
+    take: Take,
+) -> Vec<Vec<Candidate>> {
+    let is_asked_for =
+        |losses: u32| is_suspect(losses, request.crash_limit) == (take == Take::Suspect);
+    let of_queue = |queue: &Queue| {
+        tables.queues.first_ready(queue, &worker.services, n_max, tables.now, is_asked_for)
+    };
+    worker.queues.iter().map(of_queue).collect()
+}
+
+/// How many workers the task of a claim has lost.
+fn losses(tables: &Tables, claim: &ClaimRef) -> Option<u32> {
+    Some(tables.runs.get(&claim.run)?.tasks.get(&claim.node)?.losses)
+}
+
+/// Those who have a service of the worker that asks, and those who have it in a queue of its own.
+fn crews(tables: &Tables, request: &ClaimRequest) -> Vec<Crew> {
+    let mut crews: BTreeMap<(ServiceId, Option<&Queue>), Crew> = BTreeMap::new();
+    for (id, worker) in tables.workers.iter().filter(|(_, worker)| !worker.is_gone) {
+        let n_in_trial = usize::from(worker.in_trial && *id != request.worker);
+        let queues: BTreeSet<&Queue> = worker.queues.iter().collect();
+        let services: BTreeSet<ServiceId> = worker.services.iter().copied().collect();
+        for service in services {
+            for queue in queues.iter().copied().map(Some).chain([None]) {
+                let none = Crew { n_workers: 0, n_in_trial: 0 };
+                let crew = crews.entry((service, queue)).or_insert(none);
+                crew.n_workers += 1;
+                crew.n_in_trial += n_in_trial;
+            }
+        }
+    }
+    let Some(asks) = tables.workers.get(&request.worker) else { return Vec::new() };
+    let is_its = |(service, queue): &(ServiceId, Option<&Queue>)| {
+        asks.services.contains(service) && queue.is_none_or(|queue| asks.queues.contains(queue))
+    };
+    crews.into_iter().filter(|(key, _)| is_its(key)).map(|(_, crew)| crew).collect()
 }
 
 fn hand_out(

@@ -186,32 +186,29 @@ impl Queues {
         self.ready.entry(key).or_default().insert(at, task);
     }
 
-    /// The first `n_max` tasks of a queue of these services that may start now, plain ones and
-    /// suspects each, in their order.
+    /// The first `n_max` tasks of a queue of these services that may start now, suspects or plain
+    /// ones, in their order.
     pub(super) fn first_ready(
         &self,
         queue: &Queue,
         services: &[ServiceId],
         n_max: usize,
         now: Timestamp,
-        is_suspect: impl Fn(u32) -> bool,
+        is_asked_for: impl Fn(u32) -> bool,
     ) -> Vec<Candidate> {
-        let (mut plain, mut suspects) = (Vec::new(), Vec::new());
-        let keys = self.ready.iter().filter(|(key, _)| key.queue == *queue);
-        for (key, tasks) in keys.filter(|(key, _)| services.contains(&key.service)) {
-            let found = if is_suspect(key.losses) { &mut suspects } else { &mut plain };
+        let mut found: Vec<Candidate> = Vec::new();
+        let is_asked_for = |key: &ReadyKey| {
+            key.queue == *queue && services.contains(&key.service) && is_asked_for(key.losses)
+        };
+        for (key, tasks) in self.ready.iter().filter(|(key, _)| is_asked_for(key)) {
             let may_start = |(_, task): &(&QueuePlace, &Queued)| may_start(task.deadline, now);
             let candidate =
                 |(at, _): (&QueuePlace, &Queued)| Candidate { key: key.clone(), at: *at };
             found.extend(tasks.iter().filter(may_start).take(n_max).map(candidate));
         }
-        for found in [&mut plain, &mut suspects] {
-            found.sort_unstable_by_key(|candidate: &Candidate| candidate.at);
-            found.truncate(n_max);
-        }
-        plain.append(&mut suspects);
-        plain.sort_unstable_by_key(|candidate| candidate.at);
-        plain
+        found.sort_unstable_by_key(|candidate| candidate.at);
+        found.truncate(n_max);
+        found
     }
 
     /// Takes a ready task to a worker and moves the frontier on.

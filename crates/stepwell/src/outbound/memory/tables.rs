@@ -83,6 +83,8 @@ pub(super) struct WorkerEntry {
     /// Its last registration or heartbeat, counted among those of all workers.
     pub(super) n_beats: u64,
     pub(super) claims: BTreeSet<ClaimRef>,
+    /// It takes suspects, each with empty hands, and nothing else.
+    pub(super) in_trial: bool,
     /// Deregistered: it gets nothing more, and what it still holds is reaped.
     pub(super) is_gone: bool,
 }

@@ -18,7 +18,8 @@ impl Workers for MemoryStore {
         self.transact(|tables| {
             let WorkerRegistration { worker, queues, services, lease } = registration;
             let before = tables.workers.remove(&worker);
-            let claims = before.map(|entry| entry.claims).unwrap_or_default();
+            let (claims, in_trial) =
+                before.map(|entry| (entry.claims, entry.in_trial)).unwrap_or_default();
             tables.n_beats += 1;
             let next = tables.worker_numbers.len();
             let number = *tables.worker_numbers.entry(worker.clone()).or_insert(next);
@@ -31,6 +32,7 @@ impl Workers for MemoryStore {
                 lease,
                 n_beats,
                 claims,
+                in_trial,
                 is_gone,
             };
             tables.workers.insert(worker, entry);

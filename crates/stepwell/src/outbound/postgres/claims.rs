@@ -4,8 +4,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use stepwell_core::decide::is_suspect;
 use stepwell_core::id::{DefinitionId, Token};
+use stepwell_core::trial::may_begin;
 
-use super::queue::claim::Chosen;
+use super::queue::claim::{Candidates, Chosen};
 use super::rows::corrupt;
 use super::rows::queue::ClaimedCandidate;
 use super::rows::run::RunRef;
@@ -16,7 +17,7 @@ use super::session::{Conflict, Done, PgResult, Session};
 use super::{PostgresStore, Role};
 use crate::ports::{
     ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, Claims, InputsOf, StoreError,
-    StoredDefinition, TaskInputs,
+    StoredDefinition, Take, TaskInputs,
 };
 
 #[async_trait]
@@ -38,7 +39,11 @@ impl Claims for PostgresStore {
 impl PostgresStore {
     async fn claim_once(&self, request: &ClaimRequest) -> PgResult<Done<ClaimAnswer>> {
         let session = self.unopened(Role::Work).await?;
-        let answer = self.claim_within(&session, request).await.map(Done::quiet);
+        let answer = match request.take {
+            Take::Plain => self.claim_within(&session, request).await,
+            Take::Suspect => self.claim_suspect_within(&session, request).await,
+        };
+        let answer = answer.map(Done::quiet);
         self.commit_or_roll_back(session, answer).await
     }
 
@@ -52,7 +57,7 @@ impl PostgresStore {
         let candidates = async {
             match &cached {
                 Some(serving) => queues.candidates(serving, request).await,
-                None => Ok(Vec::new()),
+                None => Ok(Candidates::default()),
             }
         };
         let (opened, found, candidates) = tokio::join!(
@@ -71,7 +76,13 @@ impl PostgresStore {
             let changed = Box::new((request.worker.clone(), serving));
             return Err(Conflict::WorkerChanged(changed).into());
         }
-        let chosen = Chosen::of(&serving, candidates, request);
+        if serving.in_trial && !queues.end_trial(&serving, request).await? {
+            session.close().await?;
+            let (now, tasks, suspect_waits) = (session.now(), Vec::new(), false);
+            return Ok(ClaimAnswer::Claimed { now, tasks, suspect_waits });
+        }
+        let Candidates { queues: candidates, suspect_waits } = candidates;
+        let chosen = Chosen::of(&serving, candidates, request.tasks_max);
         let mut tasks = Vec::new();
         if chosen.tasks.is_empty() {
             session.close().await?;
@@ -79,7 +90,54 @@ impl PostgresStore {
             tasks = self.hand_out(session, &serving, &chosen, fence, request).await?;
         }
         queues.count_taken(&chosen);
-        Ok(ClaimAnswer::Claimed { now: session.now(), tasks })
+        Ok(ClaimAnswer::Claimed { now: session.now(), tasks, suspect_waits })
+    }
+
+    /// Hands a suspect to a worker that may hold a trial, once it holds nothing else.
+    async fn claim_suspect_within(
+        &self,
+        session: &Session,
+        request: &ClaimRequest,
+    ) -> PgResult<ClaimAnswer> {
+        let queues = self.shared.queues(session);
+        let (opened, locked, found) = tokio::join!(
+            biased;
+            session.open_timeless(),
+            queues.lock_trials(request),
+            queues.find_worker(request),
+        );
+        let ((), (), found) = (opened?, locked?, found?);
+        let Some((serving, fence)) = found else {
+            session.close().await?;
+            return Ok(ClaimAnswer::NotRegistered);
+        };
+        let (suspects, crews, held) = tokio::join!(
+            biased;
+            queues.suspects(&serving, request),
+            queues.crews(&serving),
+            queues.losses_held(&serving),
+        );
+        let (suspects, crews, held) = (suspects?, crews?, held?);
+        let suspect_waits = suspects.iter().any(|queue| !queue.is_empty());
+        if suspect_waits && !serving.in_trial {
+            if !may_begin(&crews) {
+                session.close().await?;
+                return Ok(ClaimAnswer::NoTrial);
+            }
+            queues.set_in_trial(&serving, true).await?;
+        }
+        if !suspect_waits || !held.is_empty() || request.tasks_max == 0 {
+            session.close().await?;
+            return Ok(ClaimAnswer::Claimed {
+                now: session.now(),
+                tasks: Vec::new(),
+                suspect_waits,
+            });
+        }
+        let chosen = Chosen::of(&serving, suspects, 1);
+        let tasks = self.hand_out(session, &serving, &chosen, fence, request).await?;
+        queues.count_taken(&chosen);
+        Ok(ClaimAnswer::Claimed { now: session.now(), tasks, suspect_waits: false })
     }
 
     /// Marks the chosen tasks as the worker's, reads what they are executed with, and commits.

@@ -42,9 +42,9 @@ fn claim(
     transaction: &mut Transaction<'_, '_>,
     request: &ClaimRequest,
 ) -> Result<ClaimAnswer, StoreError> {
-    let Some(mut tasks) = claim::claim(transaction, request)? else {
-        return Ok(ClaimAnswer::NotRegistered);
-    };
-    inputs::add_at_hand(transaction, &mut tasks)?;
-    Ok(ClaimAnswer::Claimed { now: transaction.now, tasks })
+    let mut answer = claim::claim(transaction, request)?;
+    if let ClaimAnswer::Claimed { tasks, .. } = &mut answer {
+        inputs::add_at_hand(transaction, tasks)?;
+    }
+    Ok(answer)
 }

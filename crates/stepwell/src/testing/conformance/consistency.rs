@@ -266,7 +266,7 @@ async fn play(world: &World, chance: &mut Chance, held: &mut Vec<ClaimedTask>, r
         hands.push(Box::pin(async move {
             match store.claim(request).await.expect("claim") {
                 ClaimAnswer::Claimed { tasks, .. } => tasks,
-                ClaimAnswer::NotRegistered => panic!("it has just sent a heartbeat"),
+                other => panic!("it has just sent a heartbeat: {other:?}"),
             }
         }));
     }

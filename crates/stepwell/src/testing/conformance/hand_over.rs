@@ -244,7 +244,7 @@ pub(super) async fn what_nobody_serves_is_parked_all_the_same(world: &World) {
     assert!(matches!(world.place(&run, "x").await, Some(TaskPlace::Parked)));
 }
 
-pub(super) async fn a_suspect_is_not_handed_over_to_an_offer_without_room_for_one(world: &World) {
+pub(super) async fn a_suspect_is_never_handed_over(world: &World) {
     // FA10, R14
     let flow = world.define("a").await;
     world.start(&flow).await;
@@ -255,8 +255,8 @@ pub(super) async fn a_suspect_is_not_handed_over_to_an_offer_without_room_for_on
     }
     let suspect = world.claim_one().await;
     assert!(suspect.is_suspect);
-    let mut offer = world.claim_request(&worker(WORKER), 1);
-    offer.suspect = false;
+    let second = world.hire("second").await;
+    let offer = world.claim_request(&second, 1);
     let item = CommitItem { claim: suspect.claim, outcome: crate::ports::Outcome::Released };
     let committed = world.store().commit_and_claim(vec![item], Some(offer)).await;
     assert!(committed.expect("it is handed back").handed_over.tasks.is_empty());

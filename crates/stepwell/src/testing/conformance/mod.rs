@@ -39,6 +39,7 @@ mod signals;
 mod skip;
 mod snapshot;
 mod start;
+mod suspects;
 mod suspend;
 mod timers;
 mod waiting_runs;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use stepwell_core::decide::{StartedAttempt, is_suspect, start_attempt, suspects_from};
+use stepwell_core::decide::{StartedAttempt, start_attempt, suspects_from};
 use stepwell_core::id::{ServiceId, Token};
 use stepwell_core::queue::{Position, take_turns};
+use tokio_postgres::Row;
 
 use super::super::rows::queue::{
-    Candidate, ClaimedCandidate, read_candidate, read_claimed, read_found,
+    Candidate, ClaimedCandidate, read_claimed, read_found, read_n_found,
 };
 use super::super::rows::worker::{self, ServingWorker};
 use super::super::rows::{Param, int, int32, read_all, rows_max, token};
@@ -21,6 +22,15 @@ const FIRST_READY: Sql = sql::QUEUE.named("first_ready");
 const FIRST_READY_OF_MANY: Sql = sql::QUEUE.named("first_ready_of_many");
 const CLAIM_TASKS: Sql = sql::QUEUE.named("claim_tasks");
 const SET_NEXT_TURN: Sql = sql::WORKER.named("set_next_turn");
+
+/// What a claim may choose from.
+#[derive(Default)]
+pub(crate) struct Candidates {
+    /// The first tasks of each of the worker's queues, in the order of its queues.
+    pub(crate) queues: Vec<Vec<Candidate>>,
+    /// Whether a suspect waits that is not among them.
+    pub(crate) suspect_waits: bool,
+}
 
 /// What a claim chose.
 #[derive(Default)]
@@ -62,15 +72,13 @@ impl WideLook {
 }
 
 impl Chosen {
-    /// Chooses ready tasks in fair order, taking turns between queues, with at most one suspect.
+    /// Chooses ready tasks in fair order, taking turns between queues.
     pub(crate) fn of(
         serving: &ServingWorker,
         queues: Vec<Vec<Candidate>>,
-        request: &ClaimRequest,
+        tasks_max: usize,
     ) -> Self {
-        let is_suspect = |task: &Candidate| is_suspect(task.losses, request.crash_limit);
-        let (first, n) = (serving.next_turn, request.tasks_max);
-        let turns = take_turns(queues, first, n, request.suspect, is_suspect);
+        let turns = take_turns(queues, serving.next_turn, tasks_max);
         let mut chosen = Self { next_turn: turns.next_turn, ..Self::default() };
         for (turn, task) in turns.chosen {
             let queue = &serving.queues[turn];
@@ -96,44 +104,49 @@ impl QueueSet<'_> {
         Ok(Some(worker::read_serving(&row, request.salt)?))
     }
 
-    /// The first tasks of each of the worker's queues, in the order of its queues.
+    /// The first tasks of each of the worker's queues that are no suspects.
     pub(crate) async fn candidates(
         &self,
         serving: &ServingWorker,
         request: &ClaimRequest,
-    ) -> PgResult<Vec<Vec<Candidate>>> {
+    ) -> PgResult<Candidates> {
         let queues = serving.queues.iter().map(|queue| self.first_ready(serving, queue, request));
         // Polled in order, so that all are asked for in one go.
-        futures_util::future::join_all(queues).await.into_iter().collect()
+        let queues = futures_util::future::join_all(queues).await;
+        let mut candidates = Candidates::default();
+        for found in queues {
+            let (tasks, suspect_waits) = found?;
+            candidates.queues.push(tasks);
+            candidates.suspect_waits |= suspect_waits;
+        }
+        Ok(candidates)
     }
 
-    /// The first tasks of a queue that the worker can take, one suspect among them if it may.
+    /// The first tasks of a queue that the worker can take and that are no suspects, and whether a
+    /// suspect waits.
     async fn first_ready(
         &self,
         serving: &ServingWorker,
         queue: &str,
         request: &ClaimRequest,
-    ) -> PgResult<Vec<Candidate>> {
+    ) -> PgResult<(Vec<Candidate>, bool)> {
         let n = rows_max(request.tasks_max);
         let suspects_from = int32(suspects_from(request.crash_limit));
-        let n_suspects = i64::from(request.suspect);
         let now = self.session.pool().injected_now();
         let services = serving.service_nos();
         if let [service] = services {
-            let params: Params<'_> = &[&queue, service, &suspects_from, &n, &n_suspects, &now];
-            return Ok(read_all(&self.session.all(FIRST_READY, params).await?, read_candidate)?);
+            let params: Params<'_> = &[&queue, service, &suspects_from, &n, &now];
+            return found(&self.session.all(FIRST_READY, params).await?);
         }
         let mut look = WideLook::new(request.tasks_max, services.len());
         loop {
             let (each, all) = (rows_max(look.each), rows_max(look.all));
-            let params: Params<'_> =
-                &[&queue, &services, &suspects_from, &n, &n_suspects, &now, &each, &all];
+            let params: Params<'_> = &[&queue, &services, &suspects_from, &n, &now, &each, &all];
             let rows = self.session.all(FIRST_READY_OF_MANY, params).await?;
-            let found = read_all(&rows, read_found)?;
-            let n_looked_at = found.first().map_or(0, |(_, n)| *n);
-            let found: Vec<Candidate> = found.into_iter().filter_map(|(task, _)| task).collect();
+            let n_looked_at = rows.first().map(read_n_found).transpose()?.unwrap_or_default();
+            let (found, suspect_waits) = found(&rows)?;
             if found.len() >= request.tasks_max || n_looked_at < look.all {
-                return Ok(found);
+                return Ok((found, suspect_waits));
             }
             // Others hold what is first; there may be more behind.
             look = look.wider();
@@ -187,4 +200,11 @@ impl QueueSet<'_> {
             progress.took(queue, *service, *n);
         }
     }
+}
+
+/// The tasks in rows of which the first may have none, and whether a suspect waits.
+fn found(rows: &[Row]) -> PgResult<(Vec<Candidate>, bool)> {
+    let found = read_all(rows, read_found)?;
+    let suspect_waits = found.iter().any(|(_, waits)| *waits);
+    Ok((found.into_iter().filter_map(|(task, _)| task).collect(), suspect_waits))
 }

@@ -31,7 +31,6 @@ impl IdleWorker<'_> {
     pub(crate) fn split(&self, tasks: Vec<Queued>, now: Timestamp) -> Split<Queued> {
         let offer = SlotOffer {
             tasks_max: self.offer.tasks_max,
-            suspect: self.offer.suspect,
             crash_limit: self.offer.crash_limit,
             n_queues: self.serving.queues.len(),
             next_turn: self.serving.next_turn,
@@ -55,7 +54,7 @@ impl IdleWorker<'_> {
 }
 
 impl QueueSet<'_> {
-    /// The worker that makes an offer, if it is alive and nothing waits in its queues.
+    /// The worker that makes an offer, if it is alive, holds no trial and nothing waits in its queues.
     pub(crate) async fn find_idle_worker<'o>(
         &self,
         offer: Option<&'o ClaimRequest>,

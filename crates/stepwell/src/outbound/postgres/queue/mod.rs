@@ -11,6 +11,7 @@ pub(crate) mod positions;
 pub(crate) mod remove;
 pub(crate) mod room_for_start;
 pub(crate) mod service;
+pub(crate) mod trial;
 pub(crate) mod watermark;
 
 pub(crate) use limits::{LOCK_TENANTS, LimitsSeen};

@@ -230,17 +230,22 @@ pub(crate) fn read_candidate(row: &Row) -> Read<Candidate> {
 }
 
 selected! {
-    /// How many tasks were looked at, read with a candidate of several services.
-    Found { N, }
+    /// Read with a candidate: whether a suspect waits, and of several services how many tasks were
+    /// looked at.
+    Found { SuspectWaits, N, }
 }
 
-/// A task of several services that may be claimed, if there is one in the row, and how many were
-/// looked at.
-pub(crate) fn read_found(row: &Row) -> Read<(Option<Candidate>, usize)> {
+/// A task that may be claimed, if there is one in the row, and whether a suspect waits.
+pub(crate) fn read_found(row: &Row) -> Read<(Option<Candidate>, bool)> {
     let cells = Cells::of(row);
-    let n_found = cells.behind::<First>().size(Found::N)?;
+    let suspect_waits = cells.behind::<First>().get(Found::SuspectWaits)?;
     let is_any = cells.get::<Option<i64>>(First::Position)?.is_some();
-    Ok((is_any.then(|| read_candidate(row)).transpose()?, n_found))
+    Ok((is_any.then(|| read_candidate(row)).transpose()?, suspect_waits))
+}
+
+/// How many tasks of several services were looked at.
+pub(crate) fn read_n_found(row: &Row) -> Read<usize> {
+    Cells::of(row).behind::<First>().size(Found::N)
 }
 
 /// A candidate that was claimed.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use stepwell_core::id::{Queue, ServiceId, Token, WorkerId};
 use stepwell_core::lease::{LastBeat, Life};
+use stepwell_core::trial::Crew;
 use tokio_postgres::Row;
 
 use super::cells::{Cells, only, selected};
@@ -35,12 +36,12 @@ pub(super) fn state_words() -> [(&'static str, String); 4] {
 }
 
 /// What is read of a worker to know what it serves.
-pub(super) const SERVING: &str = "no, queues, next_turn, array(\
+pub(super) const SERVING: &str = "no, queues, next_turn, in_trial, array(\
     select distinct service from stepwell.serve where serve.worker = worker.no)";
 
 selected! {
     /// The columns of [`SERVING`].
-    Col { No, Queues, NextTurn, Services, }
+    Col { No, Queues, NextTurn, InTrial, Services, }
 }
 
 selected! {
@@ -54,11 +55,13 @@ pub(crate) struct ServingWorker {
     pub(crate) no: i64,
     pub(crate) queues: Vec<String>,
     pub(crate) next_turn: usize,
+    /// It takes suspects, each with empty hands, and nothing else.
+    pub(crate) in_trial: bool,
     services: Vec<i32>,
 }
 
 impl ServingWorker {
-    /// Whether it is registered as it was, whatever its turn is.
+    /// Whether it is registered as it was, whatever its turn is and whether it holds a trial.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.no, &self.queues, &self.services) == (other.no, &other.queues, &other.services)
     }
@@ -87,6 +90,7 @@ pub(crate) fn read_serving(row: &Row, salt: u64) -> Read<(ServingWorker, Token)>
         no: cells.get(Col::No)?,
         queues: cells.get(Col::Queues)?,
         next_turn: usize::try_from(next_turn).unwrap_or_default(),
+        in_trial: cells.get(Col::InTrial)?,
         services: cells.get(Col::Services)?,
     };
     let count = cells.behind::<Col>().unsigned(Joined::ClaimCount)?;
@@ -96,6 +100,15 @@ pub(crate) fn read_serving(row: &Row, salt: u64) -> Read<(ServingWorker, Token)>
 /// The database's time, read with a worker that asks for tasks.
 pub(crate) fn read_now(row: &Row) -> Read<i64> {
     Cells::of(row).behind::<Col>().get(Joined::Now)
+}
+
+selected! { CrewCol { NWorkers, NInTrial, } }
+
+/// Workers that serve the same.
+pub(crate) fn read_crew(row: &Row) -> Read<Crew> {
+    let cells = Cells::of(row);
+    let n_workers = cells.size(CrewCol::NWorkers)?;
+    Ok(Crew { n_workers, n_in_trial: cells.size(CrewCol::NInTrial)? })
 }
 
 selected! { Named { No, Id, } }

@@ -1,10 +1,10 @@
 -- name: first_ready
--- The first tasks of one service in a queue, one suspect among them if the worker may, and where
--- their rows are. Skip locked keeps workers apart and never waits; the task must still be queued,
+-- The first tasks of one service in a queue that are no suspects, where their rows are, and whether
+-- a suspect waits. Skip locked keeps workers apart and never waits; the task must still be queued,
 -- and its run's deadline be ahead, by the clock: the task may have been queued after the claim
 -- began, and after the deadline. Before the watermark nothing is left. Index: primary key of ready,
 -- in fair order, from the watermark on; ready_suspect, for without it a claim would read the whole
--- queue for one.
+-- queue for a suspect.
 with watermark as materialized (
     select coalesce((
         select order_key from stepwell.watermark where queue = $1 and service = $2
@@ -16,33 +16,31 @@ with watermark as materialized (
     where r.queue = $1 and r.service = $2 and r.order_key >= (select order_key from watermark)
         and r.losses < $3
         and t.state = {task.QUEUED} and t.due_at is null
-        and (r.deadline is null or r.deadline > coalesce($6, {clock}))
+        and (r.deadline is null or r.deadline > coalesce($5, {clock}))
     order by r.order_key, r.number
     limit $4
     for update of r, t skip locked
-), suspect as materialized (
-    select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.service, r.tenant_no,
-        t.attempt, t.failures, t.queued_at, t.resumed_by, r.ctid as ready_at, t.ctid as task_at
-    from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
-    where r.queue = $1 and r.service = $2 and r.order_key >= (select order_key from watermark)
-        and r.losses > 0 and r.losses >= $3
-        and t.state = {task.QUEUED} and t.due_at is null
-        and (r.deadline is null or r.deadline > coalesce($6, {clock}))
-    order by r.order_key, r.number
-    limit $5
-    for update of r, t skip locked
+), lost as materialized (
+    select (
+        select 1 from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
+        where r.queue = $1 and r.service = $2 and r.order_key >= (select order_key from watermark)
+            and r.losses > 0 and r.losses >= $3
+            and t.state = {task.QUEUED} and t.due_at is null
+            and (r.deadline is null or r.deadline > coalesce($5, {clock}))
+        order by r.order_key, r.number
+        limit 1) is not null as waits
 )
 select position, losses, run, node, service, tenant_no, attempt, failures, queued_at, resumed_by,
-    ready_at::text, task_at::text
-from (select * from first union all select * from suspect) as both_kinds
+    ready_at::text, task_at::text, lost.waits
+from lost left join first on true
 order by order_key, number
 
 -- name: first_ready_of_many
--- As first_ready, of several services. The first $7 of each are looked at, then those before the
--- last of the first $8 of all where a service has more: so the first $8 of all are found, and what
+-- As first_ready, of several services. The first $6 of each are looked at, then those before the
+-- last of the first $7 of all where a service has more: so the first $7 of all are found, and what
 -- is read grows with the services and with what is asked for, not with what waits. Of these, the
 -- first $4 that nobody else holds are locked, and no others. How many were found comes along: if
--- all $8 were, and others hold too many of them, there may be more behind. Index: primary key of
+-- all $7 were, and others hold too many of them, there may be more behind. Index: primary key of
 -- ready, ready_suspect.
 with served as materialized (
     select asked.service, coalesce((
@@ -57,11 +55,11 @@ with served as materialized (
             row_number() over (order by r.order_key, r.number) as place
         from stepwell.ready r
         where r.queue = $1 and r.service = served.service and r.order_key >= served.passed
-            and r.losses < $3 and (r.deadline is null or r.deadline > coalesce($6, {clock}))
+            and r.losses < $3 and (r.deadline is null or r.deadline > coalesce($5, {clock}))
         order by r.order_key, r.number
-        limit $7::bigint) as found
+        limit $6::bigint) as found
 ), until as materialized (
-    select order_key, number from head order by order_key, number offset $8::bigint - 1 limit 1
+    select order_key, number from head order by order_key, number offset $7::bigint - 1 limit 1
 ), nearest as materialized (
     select at, order_key, number from head
     union all
@@ -73,13 +71,13 @@ with served as materialized (
             and (r.order_key, r.number) > (head.order_key, head.number)
             and (until.order_key is null
                 or (r.order_key, r.number) <= (until.order_key, until.number))
-            and r.losses < $3 and (r.deadline is null or r.deadline > coalesce($6, {clock}))
+            and r.losses < $3 and (r.deadline is null or r.deadline > coalesce($5, {clock}))
         order by r.order_key, r.number
-        limit $8::bigint) as found
-    where head.place = $7::bigint and (until.order_key is null
+        limit $7::bigint) as found
+    where head.place = $6::bigint and (until.order_key is null
         or (head.order_key, head.number) < (until.order_key, until.number))
     order by order_key, number
-    limit $8::bigint
+    limit $7::bigint
 ), mine as materialized (
     select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.service, r.tenant_no,
         r.ctid as ready_at
@@ -95,29 +93,54 @@ with served as materialized (
     where t.state = {task.QUEUED} and t.due_at is null
     for update of t skip locked
 ), lost as materialized (
-    select found.at
+    select found.number
     from served cross join lateral (
-        select r.ctid as at, r.order_key, r.number from stepwell.ready r
+        select r.number
+        from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
         where r.queue = $1 and r.service = served.service and r.order_key >= served.passed
             and r.losses > 0 and r.losses >= $3
-            and (r.deadline is null or r.deadline > coalesce($6, {clock}))
+            and t.state = {task.QUEUED} and t.due_at is null
+            and (r.deadline is null or r.deadline > coalesce($5, {clock}))
         order by r.order_key, r.number
-        limit $5) as found
-    order by found.order_key, found.number
-    limit $5
-), suspect as materialized (
-    select r.order_key, r.number, r.position, r.losses, r.run, r.node, r.service, r.tenant_no,
-        t.attempt, t.failures, t.queued_at, t.resumed_by, r.ctid as ready_at, t.ctid as task_at
-    from lost join stepwell.ready r on r.ctid = lost.at
-    join stepwell.task t on t.run = r.run and t.node = r.node
-    where t.state = {task.QUEUED} and t.due_at is null
-    for update of r, t skip locked
+        limit 1) as found
+    limit 1
 )
 select position, losses, run, node, service, tenant_no, attempt, failures, queued_at, resumed_by,
-    ready_at::text, task_at::text, counted.n_found
-from (select count(*) as n_found from nearest) as counted
-left join (select * from first union all select * from suspect) as both_kinds on true
+    ready_at::text, task_at::text, counted.suspect_waits, counted.n_found
+from (
+    select exists (select from lost) as suspect_waits, count(*) as n_found from nearest) as counted
+left join first on true
 order by order_key, number
+
+-- name: first_suspect
+-- The first suspect of these services in a queue, as first_ready finds tasks that are none. Those
+-- who ask come one after the other. Index: ready_suspect.
+with served as materialized (
+    select asked.service, coalesce((
+        select order_key from stepwell.watermark
+        where watermark.queue = $1 and watermark.service = asked.service
+        order by round desc limit 1), 0) as passed
+    from unnest($2::int[]) as asked (service)
+), lost as materialized (
+    select found.ready_at, found.task_at
+    from served cross join lateral (
+        select r.order_key, r.number, r.ctid as ready_at, t.ctid as task_at
+        from stepwell.ready r join stepwell.task t on t.run = r.run and t.node = r.node
+        where r.queue = $1 and r.service = served.service and r.order_key >= served.passed
+            and r.losses > 0 and r.losses >= $3
+            and t.state = {task.QUEUED} and t.due_at is null
+            and (r.deadline is null or r.deadline > coalesce($4, {clock}))
+        order by r.order_key, r.number
+        limit 1) as found
+    order by found.order_key, found.number
+    limit 1
+)
+select r.position, r.losses, r.run, r.node, r.service, r.tenant_no, t.attempt, t.failures,
+    t.queued_at, t.resumed_by, r.ctid::text, t.ctid::text
+from lost join stepwell.ready r on r.ctid = lost.ready_at
+join stepwell.task t on t.ctid = lost.task_at
+where t.state = {task.QUEUED} and t.due_at is null
+for update of r, t skip locked
 
 -- name: claim_tasks
 -- The rows are locked by first_ready, so they are where it found them; the token turns late writes

@@ -46,7 +46,8 @@ returning no
 -- name: end_workers
 -- Nothing is left to be taken from them. Whoever left by itself is gone, the others are dead.
 update stepwell.worker
-set state = case state when {worker.LEAVING} then {worker.GONE} else {worker.DEAD} end
+set state = case state when {worker.LEAVING} then {worker.GONE} else {worker.DEAD} end,
+    in_trial = false
 where no = any($1)
 
 -- name: read_lives
@@ -70,12 +71,12 @@ from stepwell.worker where id = $1 and state = {worker.ALIVE}
 for key share
 
 -- name: find_idle_worker
--- A live worker for whose services nothing waits in its queues, and the count for the token of what
--- is handed over to it. What workers serve is held still by an earlier statement, so the worker is
--- not marked dead meanwhile. Before a watermark nothing is left.
+-- A live worker that holds no trial and for whose services nothing waits in its queues, and the
+-- count for the token of what is handed over to it. What workers serve is held still by an earlier
+-- statement, so the worker is not marked dead meanwhile. Before a watermark nothing is left.
 select {serving}, nextval('stepwell.claim_count')
 from stepwell.worker
-where id = $1 and state = {worker.ALIVE} and not exists (
+where id = $1 and state = {worker.ALIVE} and not in_trial and not exists (
     select from stepwell.serve
     left join lateral (
         select order_key from stepwell.watermark
@@ -90,6 +91,31 @@ where id = $1 and state = {worker.ALIVE} and not exists (
 
 -- name: set_next_turn
 update stepwell.worker set next_turn = $2 where no = $1
+
+-- name: lock_trials
+-- Those who ask for suspects come one after the other: how many hold trials is counted. Taken
+-- before any row is locked.
+select pg_advisory_xact_lock(hashtextextended('stepwell trial ' || $1, 0))
+
+-- name: read_crews
+-- How many live workers have a service of this one, and how many of the others among them hold a
+-- trial; then the same for each of its services in each of its queues.
+select count(*), count(*) filter (where worker.in_trial and worker.no <> $1)
+from (
+    select distinct service, worker from stepwell.serve
+    where service in (select service from stepwell.serve where worker = $1)) as served
+join stepwell.worker on worker.no = served.worker and worker.state = {worker.ALIVE}
+group by served.service
+union all
+select count(*), count(*) filter (where worker.in_trial and worker.no <> $1)
+from stepwell.serve as mine
+join stepwell.serve as served on served.queue = mine.queue and served.service = mine.service
+join stepwell.worker on worker.no = served.worker and worker.state = {worker.ALIVE}
+where mine.worker = $1
+group by mine.queue, mine.service
+
+-- name: set_in_trial
+update stepwell.worker set in_trial = $2 where no = $1
 
 -- name: read_worker_names
 select no, id from stepwell.worker where no = any($1)

@@ -3,64 +3,72 @@
 use std::ops::Range;
 
 use stepwell_core::decide::{self, is_suspect, suspects_from};
-use stepwell_core::id::{Queue, ServiceId, Token};
+use stepwell_core::id::Token;
 use stepwell_core::queue::{Turns, take_turns};
 use stepwell_core::run::RunRow;
 use stepwell_core::time::Timestamp;
 
+use super::trial;
 use crate::outbound::sqlite::file::{File, corrupt};
 use crate::outbound::sqlite::rows;
 use crate::outbound::sqlite::rows::queue::{Asked, Candidate};
 use crate::outbound::sqlite::rows::worker::ServingWorker;
 use crate::outbound::sqlite::writer::Transaction;
-use crate::ports::{ClaimRef, ClaimRequest, ClaimedTask, StoreError};
+use crate::ports::{ClaimAnswer, ClaimRef, ClaimRequest, ClaimedTask, StoreError, Take};
 
 /// How many tasks of each of several services are read beyond its part of what is asked for.
 const LOOK_AHEAD: usize = 8;
 
-/// Claims ready tasks for a worker. Their inputs are left out. `None` if the worker is not
-/// registered.
+/// Claims ready tasks for a worker. Their inputs are left out.
 pub(crate) fn claim(
     transaction: &mut Transaction<'_, '_>,
     request: &ClaimRequest,
-) -> Result<Option<Vec<ClaimedTask>>, StoreError> {
-    let (file, now) = (transaction.file, transaction.now);
-    let Some(worker) = rows::worker::find(file, &request.worker)? else { return Ok(None) };
-    let queues = rows::worker::queues(file, worker.no)?;
-    let services = rows::worker::services(file, worker.no)?;
-    let ready = queues.iter().map(|queue| candidates(file, queue, &services, now, request));
-    let ready = ready.collect::<Result<Vec<_>, _>>()?;
-    let is_suspect = |task: &Candidate| is_suspect(task.losses, request.crash_limit);
-    let Turns { chosen, next_turn } =
-        take_turns(ready, worker.next_turn, request.tasks_max, request.suspect, is_suspect);
-    pass_turn(file, &worker, next_turn)?;
-    hand_out(transaction, chosen.iter().map(|(_, task)| task), request).map(Some)
+) -> Result<ClaimAnswer, StoreError> {
+    let Some(worker) = rows::worker::find(transaction.file, &request.worker)? else {
+        return Ok(ClaimAnswer::NotRegistered);
+    };
+    match request.take {
+        Take::Plain => claim_plain(transaction, &worker, request),
+        Take::Suspect => trial::claim_suspect(transaction, &worker, request),
+    }
 }
 
-/// The first tasks of a queue that the worker can take, one suspect among them if it may.
-fn candidates(
-    file: File<'_, '_>,
-    queue: &Queue,
-    services: &[ServiceId],
-    now: Timestamp,
+fn claim_plain(
+    transaction: &mut Transaction<'_, '_>,
+    worker: &ServingWorker,
     request: &ClaimRequest,
-) -> Result<Vec<Candidate>, StoreError> {
-    let suspects_from = suspects_from(request.crash_limit);
-    let asked = |service: &ServiceId| Asked { queue, service: *service, now };
-    let asked: Vec<Asked<'_>> = services.iter().map(asked).collect();
-    let mut found = first_ready(file, &asked, &(0..suspects_from), request.tasks_max)?;
-    if request.suspect {
-        if suspects_from == 0 {
-            // Every task is a suspect.
-            found.extend(first_ready(file, &asked, &(suspects_from..u32::MAX), 1)?);
-        } else {
-            let suspect = |asked| rows::queue::first_suspect(file, asked, suspects_from);
-            let suspects = asked.into_iter().map(suspect).collect::<Result<Vec<_>, _>>()?;
-            found.extend(suspects.into_iter().flatten().min_by_key(|task| task.place));
-        }
-        found.sort_by_key(|task| task.place);
+) -> Result<ClaimAnswer, StoreError> {
+    if worker.in_trial && !trial::has_ended(transaction, worker, request)? {
+        let (now, tasks, suspect_waits) = (transaction.now, Vec::new(), false);
+        return Ok(ClaimAnswer::Claimed { now, tasks, suspect_waits });
     }
-    Ok(found)
+    let (file, now) = (transaction.file, transaction.now);
+    let queues = rows::worker::queues(file, worker.no)?;
+    let services = rows::worker::services(file, worker.no)?;
+    let mut suspect_waits = false;
+    let mut ready = Vec::with_capacity(queues.len());
+    for queue in &queues {
+        let asked: Vec<Asked<'_>> =
+            services.iter().map(|service| Asked { queue, service: *service, now }).collect();
+        suspect_waits = suspect_waits || trial::first_suspect(file, &asked, request)?.is_some();
+        let plain = 0..suspects_from(request.crash_limit);
+        ready.push(first_ready(file, &asked, &plain, request.tasks_max)?);
+    }
+    let turns = take_turns(ready, worker.next_turn, request.tasks_max);
+    take(transaction, worker, &turns, suspect_waits, request)
+}
+
+/// Hands out what was chosen by turns.
+pub(super) fn take(
+    transaction: &mut Transaction<'_, '_>,
+    worker: &ServingWorker,
+    turns: &Turns<Candidate>,
+    suspect_waits: bool,
+    request: &ClaimRequest,
+) -> Result<ClaimAnswer, StoreError> {
+    pass_turn(transaction.file, worker, turns.next_turn)?;
+    let tasks = hand_out(transaction, turns.chosen.iter().map(|(_, task)| task), request)?;
+    Ok(ClaimAnswer::Claimed { now: transaction.now, tasks, suspect_waits })
 }
 
 /// The first tasks of several services in a queue, in fair order.

@@ -37,7 +37,6 @@ pub(crate) fn hand_over<T>(
     let ready = ready_tasks(transaction, &worker, &queues, &offered)?;
     let slots = SlotOffer {
         tasks_max: offer.tasks_max,
-        suspect: offer.suspect,
         crash_limit: offer.crash_limit,
         n_queues: queues.len(),
         next_turn: worker.next_turn,
@@ -49,13 +48,14 @@ pub(crate) fn hand_over<T>(
     Ok((answer, HandedOver { now: transaction.now, tasks }))
 }
 
-/// The worker that makes an offer, if it is alive and nothing waits in its queues.
+/// The worker that makes an offer, if it is alive, holds no trial and nothing waits in its queues.
 fn find_idle_worker(
     file: File<'_, '_>,
     offer: &ClaimRequest,
 ) -> Result<Option<ServingWorker>, StoreError> {
     let Some(worker) = rows::worker::find(file, &offer.worker)? else { return Ok(None) };
-    Ok((!rows::queue::any_ready(file, worker.no)?).then_some(worker))
+    let is_idle = !worker.in_trial && !rows::queue::any_ready(file, worker.no)?;
+    Ok(is_idle.then_some(worker))
 }
 
 /// The tasks that just entered queues and still stand there, each as the rule of hand-over sees it

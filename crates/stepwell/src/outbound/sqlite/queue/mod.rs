@@ -6,3 +6,4 @@ pub(crate) mod hand_over;
 pub(crate) mod limits;
 pub(crate) mod positions;
 pub(crate) mod service;
+mod trial;

@@ -7,6 +7,7 @@ use rusqlite::{Row, params};
 use stepwell_core::id::{Queue, ServiceId, WorkerId};
 use stepwell_core::lease::LastBeat;
 use stepwell_core::time::Timestamp;
+use stepwell_core::trial::Crew;
 
 use super::cells::{Cells, ONLY, Rows, int, selected};
 use crate::outbound::sql::named;
@@ -23,11 +24,13 @@ const INSERT_QUEUE: &str = named(SQL, "insert_queue");
 const INSERT_SERVICE: &str = named(SQL, "insert_service");
 const IS_SERVED: &str = named(SQL, "is_served");
 const MARK_WORKER_LEAVING: &str = named(SQL, "mark_worker_leaving");
+const READ_CREWS: &str = named(SQL, "read_crews");
 const READ_LIVES: &str = named(SQL, "read_lives");
 const READ_QUEUES: &str = named(SQL, "read_queues");
 const READ_SERVICES: &str = named(SQL, "read_services");
 const READ_WORKER_NO: &str = named(SQL, "read_worker_no");
 const READ_WORKERS: &str = named(SQL, "read_workers");
+const SET_IN_TRIAL: &str = named(SQL, "set_in_trial");
 const SET_NEXT_TURN: &str = named(SQL, "set_next_turn");
 const SET_TAKEN_AT: &str = named(SQL, "set_taken_at");
 const TAKEN_SINCE: &str = named(SQL, "taken_since");
@@ -81,21 +84,41 @@ pub(crate) struct ServingWorker {
     pub(crate) no: i64,
     /// Which of its queues comes first.
     pub(crate) next_turn: usize,
+    /// It takes suspects, each with empty hands, and nothing else.
+    pub(crate) in_trial: bool,
 }
 
-selected! { Serving { No, NextTurn, } }
+selected! { Serving { No, NextTurn, InTrial, } }
 
 pub(crate) fn find(file: File<'_, '_>, worker: &WorkerId) -> Rows<Option<ServingWorker>> {
     file.first(FIND_WORKER, [worker.as_str()], |row| {
         let row = Cells::of(row);
         let next_turn = usize::try_from(row.unsigned(Serving::NextTurn)?).unwrap_or_default();
-        Ok(ServingWorker { no: row.get(Serving::No)?, next_turn })
+        let in_trial = row.get(Serving::InTrial)?;
+        Ok(ServingWorker { no: row.get(Serving::No)?, next_turn, in_trial })
     })
 }
 
 pub(crate) fn set_next_turn(file: File<'_, '_>, worker_no: i64, next_turn: usize) -> Rows<()> {
     let next_turn = i64::try_from(next_turn).unwrap_or_default();
     file.run(SET_NEXT_TURN, [worker_no, next_turn]).map(drop)
+}
+
+/// A worker begins a trial, or ends it.
+pub(crate) fn set_in_trial(file: File<'_, '_>, worker_no: i64, in_trial: bool) -> Rows<()> {
+    file.run(SET_IN_TRIAL, params![worker_no, in_trial]).map(drop)
+}
+
+selected! { CrewCol { NWorkers, NInTrial, } }
+
+/// The live workers that have a service of this one, and those who have it in a queue of its own.
+pub(crate) fn crews(file: File<'_, '_>, worker_no: i64) -> Rows<Vec<Crew>> {
+    file.all(READ_CREWS, [worker_no], |row| {
+        let row = Cells::of(row);
+        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let n_workers = size(row.unsigned(CrewCol::NWorkers)?);
+        Ok(Crew { n_workers, n_in_trial: size(row.unsigned(CrewCol::NInTrial)?) })
+    })
 }
 
 /// The number of a worker, alive or not.

@@ -19,11 +19,12 @@ update worker set state = {worker.LEAVING} where id = ?1 and state = {worker.ALI
 -- name: end_worker
 -- Nothing is left to be taken from it. If it left by itself it is gone, else dead.
 update worker
-set state = case state when {worker.LEAVING} then {worker.GONE} else {worker.DEAD} end
+set state = case state when {worker.LEAVING} then {worker.GONE} else {worker.DEAD} end,
+    in_trial = 0
 where no = ?1
 
 -- name: find_worker
-select no, next_turn from worker where id = ?1 and state = {worker.ALIVE}
+select no, next_turn, in_trial from worker where id = ?1 and state = {worker.ALIVE}
 
 -- name: read_worker_no
 select no from worker where id = ?1
@@ -42,6 +43,26 @@ select no from worker where id = ?1 and n_beats = ?2 and state < {worker.DEAD}
 
 -- name: set_next_turn
 update worker set next_turn = ?2 where no = ?1
+
+-- name: set_in_trial
+update worker set in_trial = ?2 where no = ?1
+
+-- name: read_crews
+-- How many live workers have a service of this one, and how many of the others among them hold a
+-- trial; then the same for each of its services in each of its queues.
+select count(*), count(*) filter (where worker.in_trial and worker.no <> ?1)
+from (
+    select distinct service, worker from serve
+    where service in (select service from serve where worker = ?1)) as served
+join worker on worker.no = served.worker and worker.state = {worker.ALIVE}
+group by served.service
+union all
+select count(*), count(*) filter (where worker.in_trial and worker.no <> ?1)
+from serve as mine
+join serve as served on served.queue = mine.queue and served.service = mine.service
+join worker on worker.no = served.worker and worker.state = {worker.ALIVE}
+where mine.worker = ?1
+group by mine.queue, mine.service
 
 -- name: set_taken_at
 update worker set taken_at_wake = ?2 where id = ?1

@@ -51,7 +51,9 @@ create table stepwell.worker (
     n_beats bigint not null default 1 check (n_beats > 0),
     -- which of its queues the next claim begins with
     next_turn integer not null default 0 check (next_turn >= 0),
-    state smallint not null check (state between 0 and 15)
+    state smallint not null check (state between 0 and 15),
+    -- whether it takes suspects, each with empty hands, and nothing else
+    in_trial boolean not null default false
 ) with (fillfactor = 50);
 create index worker_alive on stepwell.worker (no) where state < 2;
 

@@ -178,7 +178,8 @@ select worker.id as worker, worker_state.name as state,
      where claim.worker = worker.no) as n_running,
     worker.lease_micros * interval '1 microsecond' as lease,
     timestamptz 'epoch' + worker.seen_at * interval '1 microsecond' as seen_at,
-    exists (select 1 from stepwell.leader where leader.worker = worker.id) as leads
+    exists (select 1 from stepwell.leader where leader.worker = worker.id) as leads,
+    worker.in_trial
 from stepwell.worker
 join stepwell.worker_state on worker_state.number = worker.state;
 

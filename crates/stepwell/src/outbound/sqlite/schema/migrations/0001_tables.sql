@@ -65,6 +65,8 @@ create table worker (
     -- which of its queues the next claim begins with
     next_turn integer not null default 0 check (next_turn >= 0),
     state integer not null check (state between 0 and 15),
+    -- whether it takes suspects, each with empty hands, and nothing else
+    in_trial integer not null default 0 check (in_trial in (0, 1)),
     -- the last wake of other processes that told that its claims were taken
     taken_at_wake integer not null default 0,
     -- the file whose lock its process holds

@@ -205,7 +205,8 @@ select worker.id as worker,
     (select count(*) from task where task.worker = worker.no and task.state = 2) as n_running,
     worker.lease_micros / 1e6 as lease_secs,
     strftime('%Y-%m-%dT%H:%M:%fZ', worker.seen_at / 1e6, 'unixepoch') as seen_at,
-    exists (select 1 from leader where leader.worker = worker.id) as leads
+    exists (select 1 from leader where leader.worker = worker.id) as leads,
+    worker.in_trial
 from worker
 join worker_state on worker_state.number = worker.state;
 
