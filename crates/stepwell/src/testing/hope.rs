@@ -82,8 +82,17 @@ impl Hope {
 fn all_ended(world: &World) -> Result<bool, Stuck> {
     for status in [RunStatus::Running, RunStatus::Ending] {
         let filter = RunFilter { status: Some(status), ..RunFilter::default() };
-        if !answer(world.store.list(&filter, None, 1).now_or_never())?.runs.is_empty() {
-            return Ok(false);
+        let mut before = None;
+        loop {
+            let page = answer(world.store.list(&filter, before, 1).now_or_never())?;
+            if !page.runs.is_empty() {
+                return Ok(false);
+            }
+            // A page looks at so many runs only.
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
         }
     }
     Ok(true)

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use stepwell::blocking::Run;
-use stepwell::{Code, Retry, StepError, TaskState, Workflow};
+use stepwell::core::limits::PAGE_LOOKS_MAX;
+use stepwell::{Code, NewRun, Retry, RunStatus, StepError, TaskState, Workflow};
 
 use crate::support::{
     DAY, HOUR, MINUTE, SECOND, World, beside, builder, engine_with, log, refused, state, states,
@@ -210,6 +211,27 @@ fn settings_can_be_changed_one_after_the_other() {
     refused(runs[1].result(), Code::RunFailed, &["13 bytes", "10"]);
 }
 
+#[test]
+fn playing_to_the_end_waits_for_a_run_behind_ten_thousand_that_have_ended() {
+    let mut builder = builder();
+    let (nap, quick) = (builder.workflow(nap()), builder.workflow(quick()));
+    let test = builder.start().unwrap();
+    let run = test.start(&nap, ()).now().unwrap();
+    let others = std::iter::repeat_with(|| NewRun::new(())).take(PAGE_LOOKS_MAX + 1);
+    for other in test.start_many(&quick, others).unwrap() {
+        other.unwrap();
+    }
+    test.run_until_idle();
+    test.run_to_end();
+    assert_eq!(run.status().unwrap(), RunStatus::Completed);
+}
+
+fn quick() -> Workflow<(), ()> {
+    let mut w = Workflow::define::<(), ()>("quick");
+    w.step("a").run(async |_| Ok(()));
+    w.no_output()
+}
+
 on_every_store![
     the_same_scenario_gives_the_same_story_every_time,
     settings_can_be_changed_one_after_the_other,
@@ -223,4 +245,5 @@ in_memory_only!("turns and messages do not depend on the store":
     a_cycle_is_one_turn_for_whoever_has_something_to_do,
     a_run_that_can_never_end_is_reported_instead_of_waited_for,
     a_wait_that_needs_time_to_move_says_so,
+    playing_to_the_end_waits_for_a_run_behind_ten_thousand_that_have_ended,
 );

@@ -128,7 +128,8 @@ fn losses(tables: &Tables, claim: &ClaimRef) -> Option<u32> {
 /// Those who have a service of the worker that asks, and those who have it in a queue of its own.
 fn crews(tables: &Tables, request: &ClaimRequest) -> Vec<Crew> {
     let mut crews: BTreeMap<(ServiceId, Option<&Queue>), Crew> = BTreeMap::new();
-    for (id, worker) in tables.workers.iter().filter(|(_, worker)| !worker.is_gone) {
+    let serves = |worker: &WorkerEntry| !worker.is_gone && !worker.queues.is_empty();
+    for (id, worker) in tables.workers.iter().filter(|(_, worker)| serves(worker)) {
         let n_in_trial = usize::from(worker.in_trial && *id != request.worker);
         let queues: BTreeSet<&Queue> = worker.queues.iter().collect();
         let services: BTreeSet<ServiceId> = worker.services.iter().copied().collect();
