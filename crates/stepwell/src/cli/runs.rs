@@ -11,7 +11,7 @@ use super::run_name::parse_key;
 use super::run_record::RunRecord;
 use super::words::{clock, later_clock, printable, rough_span, status_tone};
 use super::{Cell, Failure, Output, StoreArgs, Tone};
-use crate::ports::{RunFilter, RunView};
+use crate::ports::{DynStore, RunFilter, RunPage, RunView, StoreError};
 use crate::wiring::system_now;
 
 const EXAMPLES: &str = "\
@@ -62,22 +62,31 @@ struct LineRecord<'run> {
 
 pub(super) async fn run(args: &RunsArgs, output: Output) -> Result<(), Failure> {
     let store = args.store.open_to_read().await?;
-    let (mut listed, mut next) = (Vec::new(), args.before);
-    let mut n_left = args.limit as usize;
-    // A page of the store may be smaller than what the user wants.
-    while n_left > 0 {
-        let page = store.list(&args.filter(), next, n_left.min(PAGE_ROWS_MAX)).await?;
-        n_left -= page.runs.len();
+    let page = list(&store, &args.filter(), args.before, args.limit as usize).await?;
+    if output.is_json() {
+        return Ok(page.runs.iter().try_for_each(|run| output.record(&LineRecord::new(run)))?);
+    }
+    args.print(&page.runs, page.next, output)
+}
+
+/// A page of this many runs, if there are as many. That of a store may be smaller, and tells only
+/// how far it looked; whether another one follows is known once its first run is found.
+async fn list(
+    store: &DynStore,
+    filter: &RunFilter,
+    before: Option<RunKey>,
+    rows_max: usize,
+) -> Result<RunPage, StoreError> {
+    let (mut runs, mut next) = (Vec::new(), before);
+    loop {
+        let n_left = rows_max + 1 - runs.len();
+        let page = store.list(filter, next, n_left.min(PAGE_ROWS_MAX)).await?;
         next = page.next;
-        listed.extend(page.runs);
-        if next.is_none() {
-            break;
+        runs.extend(page.runs);
+        if next.is_none() || runs.len() > rows_max {
+            return Ok(RunPage::cut(runs, rows_max, None));
         }
     }
-    if output.is_json() {
-        return Ok(listed.iter().try_for_each(|run| output.record(&LineRecord::new(run)))?);
-    }
-    args.print(&listed, next, output)
 }
 
 impl RunsArgs {
@@ -154,4 +163,34 @@ fn status_parser() -> impl TypedValueParser<Value = RunStatus> {
         let is_named = |status: &&RunStatus| status.as_str().eq_ignore_ascii_case(&name);
         RunStatus::ALL.iter().find(is_named).copied().ok_or("no such status")
     })
+}
+
+#[cfg(all(test, feature = "testing"))]
+mod tests {
+    use std::sync::Arc;
+
+    use stepwell_core::limits::PAGE_LOOKS_MAX;
+
+    use super::*;
+    use crate::MemoryStore;
+    use crate::testing::ManualClock;
+    use crate::testing::conformance::World;
+    use crate::testing::conformance::world::tenant;
+
+    #[tokio::test]
+    async fn more_runs_are_promised_only_where_there_are_more() {
+        let clock = Arc::new(ManualClock::new());
+        let store: DynStore = Arc::new(MemoryStore::with_clock(Arc::clone(&clock) as _));
+        let world = World::new(Arc::clone(&store), clock);
+        let flow = world.define_unserved("a").await;
+        // More than one page of the store looks at.
+        let crowd = (0..=PAGE_LOOKS_MAX).map(|_| world.request("acme", "", &flow, b"input"));
+        store.start(crowd.collect()).await.expect("start a crowd");
+        let rare = world.start_many_for("rare", &flow, 3).await;
+        let filter = RunFilter { tenant: Some(tenant("rare")), ..RunFilter::default() };
+        let all = list(&store, &filter, None, 3).await.expect("list runs");
+        assert_eq!((all.runs.len(), all.next), (3, None));
+        let some = list(&store, &filter, None, 2).await.expect("list runs");
+        assert_eq!((some.runs.len(), some.next), (2, Some(rare[1].key)));
+    }
 }
