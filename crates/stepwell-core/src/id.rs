@@ -202,6 +202,12 @@ pub struct DefinitionId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ServiceId(pub u32);
 
+/// A number that a store draws by chance for a definition or a tenant. Where a database was
+/// restored or made anew, numbers may stand for something else by now; who remembers one tells by
+/// the mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Mark(pub i64);
+
 impl DefinitionId {
     /// The service of a registered workflow version, which has the number of its definition.
     #[must_use]

@@ -5,16 +5,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stepwell::core::decide::RunSeed;
-use stepwell::core::id::{DefinitionId, RunId, RunKey, Tenant};
+use stepwell::core::id::{RunId, RunKey, Tenant};
 use stepwell::core::workflow::{Draft, DraftStep, NodeKind, Placement, StepPolicy};
-use stepwell::ports::{Definitions, Payload, Runs, StartRequest, Starts, StoreError};
+use stepwell::ports::{
+    Definitions, MarkedDefinition, Payload, Runs, StartRequest, Starts, StoreError,
+};
 use stepwell::{Code, Error, SqliteOptions, SqliteStore};
 use tempfile::TempDir;
 
 /// A store with a workflow of one step.
 struct Shop {
     store: SqliteStore,
-    workflow: DefinitionId,
+    workflow: MarkedDefinition,
     path: PathBuf,
     folder: TempDir,
 }
@@ -28,7 +30,7 @@ impl Shop {
         let step = DraftStep { name: "step".to_owned(), kind: NodeKind::Step, placement, policy };
         let draft = Draft { workflow: "w".to_owned(), steps: vec![step], ..Draft::default() };
         let definition = draft.resolve().expect("a good workflow");
-        let workflow = store.register(&definition).await.expect("it registers").id;
+        let workflow = store.register(&definition).await.expect("it registers").marked();
         Self { store, workflow, path, folder }
     }
 
@@ -37,10 +39,11 @@ impl Shop {
             key: RunKey(key),
             tenant: Tenant::new("acme").expect("a good name"),
             id: RunId::new(format!("run-{key}")).expect("a good name"),
-            definition: self.workflow,
+            definition: self.workflow.id,
             deadline: None,
         };
-        let request = StartRequest { seed, input: Payload::empty(), input_digest: [0; 32] };
+        let (input, mark) = (Payload::empty(), self.workflow.mark);
+        let request = StartRequest { seed, mark, input, input_digest: [0; 32] };
         self.store.start(vec![request]).await.map(drop)
     }
 

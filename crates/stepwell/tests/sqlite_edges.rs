@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stepwell::core::decide::RunSeed;
-use stepwell::core::id::{DefinitionId, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::id::{RunId, RunKey, Tenant, WorkerId};
 use stepwell::core::queue::{BLOCK_LENGTH, POSITION_MAX};
 use stepwell::core::workflow::{Draft, DraftStep, NodeKind, Placement, StepPolicy};
 use stepwell::ports::{
-    Definitions, Inspection, Lead, Leadership, Payload, StartAnswer, StartRequest, Starts,
-    StoreError, Timers,
+    Definitions, Inspection, Lead, Leadership, MarkedDefinition, Payload, StartAnswer,
+    StartRequest, Starts, StoreError, Timers,
 };
 use stepwell::testing::ManualClock;
 use stepwell::{Code, SqliteOptions, SqliteStore};
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 /// A store with a workflow of one step that nobody serves, and a second connection to its file.
 struct Edge {
     store: SqliteStore,
-    workflow: DefinitionId,
+    workflow: MarkedDefinition,
     file: rusqlite::Connection,
     clock: Arc<ManualClock>,
     _folder: TempDir,
@@ -36,7 +36,7 @@ impl Edge {
         let step = DraftStep { name: "step".to_owned(), kind: NodeKind::Step, placement, policy };
         let draft = Draft { workflow: "w".to_owned(), steps: vec![step], ..Draft::default() };
         let definition = draft.resolve().expect("a good workflow");
-        let workflow = store.register(&definition).await.expect("it registers").id;
+        let workflow = store.register(&definition).await.expect("it registers").marked();
         let file = rusqlite::Connection::open(path).expect("it opens again");
         Self { store, workflow, file, clock, _folder: folder }
     }
@@ -46,10 +46,11 @@ impl Edge {
             key: RunKey(key),
             tenant: Tenant::new(tenant).expect("a good name"),
             id: RunId::new(format!("run-{key}")).expect("a good name"),
-            definition: self.workflow,
+            definition: self.workflow.id,
             deadline: None,
         };
-        let request = StartRequest { seed, input: Payload::empty(), input_digest: [0; 32] };
+        let (input, mark) = (Payload::empty(), self.workflow.mark);
+        let request = StartRequest { seed, mark, input, input_digest: [0; 32] };
         let answers = self.store.start(vec![request]).await.expect("the store answers");
         answers.into_iter().next().expect("an answer to each request")
     }

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use stepwell::core::decide::{Notes, RunSeed};
-use stepwell::core::id::{DefinitionId, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::id::{Queue, RunId, RunKey, Tenant, WorkerId};
 use stepwell::core::lease::LastBeat;
 use stepwell::core::workflow::{Definition, Draft, DraftStep, NodeKind, Placement, StepPolicy};
 use stepwell::ports::{
     ClaimAnswer, ClaimRequest, Claims, CommitAnswer, CommitItem, Commits, Definitions,
-    HeartbeatAnswer, Inspection, Lead, Leadership, Outcome, Payload, ReapRequest, StartRequest,
-    Starts, StoreError, Take, WorkerRegistration, Workers,
+    HeartbeatAnswer, Inspection, Lead, Leadership, MarkedDefinition, Outcome, Payload, ReapRequest,
+    StartRequest, Starts, StoreError, Take, WorkerRegistration, Workers,
 };
 use stepwell::testing::ManualClock;
 use stepwell::{Code, RunStatus, SqliteOptions, SqliteStore};
@@ -246,7 +246,7 @@ async fn what_another_process_wrote_is_known_to_the_next_transaction() {
     let (_folder, path) = folder();
     let clock = Arc::new(ManualClock::new());
     let (one, other) = (open(&path, &clock), open(&path, &clock));
-    let definition = one.register(&definition()).await.expect("it registers").id;
+    let definition = one.register(&definition()).await.expect("it registers").marked();
     let registration = WorkerRegistration {
         worker: worker("w"),
         queues: vec![Queue::default_queue()],
@@ -295,11 +295,12 @@ fn definition() -> Definition {
     draft.resolve().expect("a good workflow")
 }
 
-async fn start(store: &SqliteStore, definition: DefinitionId, key: u128) -> Result<(), StoreError> {
+async fn start(store: &SqliteStore, flow: MarkedDefinition, key: u128) -> Result<(), StoreError> {
     let id = RunId::new(format!("run-{key}")).expect("a good name");
     let tenant = Tenant::new("t").expect("a good name");
+    let MarkedDefinition { id: definition, mark } = flow;
     let seed = RunSeed { key: RunKey(key), tenant, id, definition, deadline: None };
-    let request = StartRequest { seed, input: Payload::empty(), input_digest: [0; 32] };
+    let request = StartRequest { seed, mark, input: Payload::empty(), input_digest: [0; 32] };
     store.start(vec![request]).await.map(drop)
 }
 
@@ -307,7 +308,7 @@ async fn start(store: &SqliteStore, definition: DefinitionId, key: u128) -> Resu
 async fn a_call_whose_rows_are_refused_fails_alone() {
     let (_folder, path) = folder();
     let store = open(&path, &Arc::new(ManualClock::new()));
-    let definition = store.register(&definition()).await.expect("it registers").id;
+    let definition = store.register(&definition()).await.expect("it registers").marked();
     let other = rusqlite::Connection::open(&path).expect("it opens");
     let refuse = "create trigger refuse before insert on task \
         when new.run = (select no from run where key = x'00000000000000000000000000000002') \

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stepwell::core::decide::RunSeed;
-use stepwell::core::id::{DefinitionId, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::decide::{Notes, RunSeed};
+use stepwell::core::id::{Queue, RunId, RunKey, Tenant, WorkerId};
 use stepwell::core::run::{Attributes, WaitFor};
 use stepwell::core::workflow::{Draft, DraftStep, NodeKind, Placement, StepPolicy, WaitPolicy};
 use stepwell::ports::{
-    ClaimAnswer, ClaimRequest, DynStore, Payload, StartAnswer, StartRequest, Take, TenantSettings,
-    WorkerRegistration,
+    ClaimAnswer, ClaimRef, ClaimRequest, CommitItem, DynStore, HeartbeatAnswer, Lead,
+    MarkedDefinition, Outcome, Payload, ReapRequest, StartAnswer, StartRequest, Take,
+    TenantSettings, WorkerRegistration,
 };
 
 use super::bench_store::BenchStore;
@@ -35,13 +36,18 @@ pub(super) struct StoreDriver {
 }
 
 /// The worker that claims.
-fn worker() -> WorkerId {
+pub(super) fn worker() -> WorkerId {
     WorkerId::new("bench").expect("a good name")
 }
 
 /// A worker that serves what the other one does not, and claims nothing.
-fn other_worker() -> WorkerId {
+pub(super) fn other_worker() -> WorkerId {
     WorkerId::new("other").expect("a good name")
+}
+
+/// One more.
+pub(super) fn third_worker() -> WorkerId {
+    WorkerId::new("third").expect("a good name")
 }
 
 fn tenant(name: &str) -> Tenant {
@@ -57,14 +63,18 @@ impl StoreDriver {
     }
 
     /// Stores a workflow of one step in this queue.
-    pub(super) async fn register(&self, name: &str, queue: &str) -> Result<DefinitionId, Failure> {
+    pub(super) async fn register(
+        &self,
+        name: &str,
+        queue: &str,
+    ) -> Result<MarkedDefinition, Failure> {
         let queue = Queue::new(queue).expect("a good name");
         let policy = StepPolicy { queue, ..StepPolicy::default() };
         self.register_node(name, NodeKind::Step, policy).await
     }
 
     /// Stores a workflow that waits for a signal, or a day.
-    pub(super) async fn register_wait(&self, name: &str) -> Result<DefinitionId, Failure> {
+    pub(super) async fn register_wait(&self, name: &str) -> Result<MarkedDefinition, Failure> {
         let wait_for = WaitFor {
             signals: vec!["go".to_owned()],
             matching: Attributes::new(),
@@ -80,36 +90,93 @@ impl StoreDriver {
         workflow: &str,
         kind: NodeKind,
         policy: StepPolicy,
-    ) -> Result<DefinitionId, Failure> {
+    ) -> Result<MarkedDefinition, Failure> {
         let placement = Placement::Explicit(Vec::new());
         let step = DraftStep { name: "work".to_owned(), kind, placement, policy };
         let draft = Draft { workflow: workflow.to_owned(), steps: vec![step], ..Draft::default() };
         let definition = draft.resolve().expect("a well-formed workflow");
-        Ok(self.store.register(&definition).await?.id)
+        Ok(self.store.register(&definition).await?.marked())
     }
 
     /// Registers the worker for the default queue and these workflows.
-    pub(super) async fn serve(&self, definitions: &[DefinitionId]) -> Result<(), Failure> {
-        self.register_worker(worker(), definitions).await
+    pub(super) async fn serve(&self, definitions: &[MarkedDefinition]) -> Result<(), Failure> {
+        self.register_worker("default", worker(), definitions).await
+    }
+
+    /// Registers a worker for a queue and a workflow.
+    pub(super) async fn serve_in(
+        &self,
+        queue: &str,
+        worker: WorkerId,
+        definition: MarkedDefinition,
+    ) -> Result<(), Failure> {
+        self.register_worker(queue, worker, &[definition]).await
     }
 
     /// Registers another worker, which claims nothing, for the default queue and these workflows.
     pub(super) async fn serve_elsewhere(
         &self,
-        definitions: &[DefinitionId],
+        definitions: &[MarkedDefinition],
     ) -> Result<(), Failure> {
-        self.register_worker(other_worker(), definitions).await
+        self.register_worker("default", other_worker(), definitions).await
     }
 
     async fn register_worker(
         &self,
+        queue: &str,
         worker: WorkerId,
-        definitions: &[DefinitionId],
+        definitions: &[MarkedDefinition],
     ) -> Result<(), Failure> {
-        let queues = vec![Queue::default_queue()];
+        let queues = vec![Queue::new(queue).expect("a good name")];
         let services = definitions.iter().map(|definition| definition.service()).collect();
         let registration = WorkerRegistration { worker, queues, services, lease: LEASE };
         Ok(self.store.register_worker(registration).await?)
+    }
+
+    /// Takes a worker off the list.
+    pub(super) async fn leave(&self, worker: &WorkerId) -> Result<(), Failure> {
+        Ok(self.store.deregister_worker(worker).await?)
+    }
+
+    /// Moves tasks to where they are served, in so many rounds at most.
+    pub(super) async fn settle(&self, n_rounds: usize) -> Result<(), Failure> {
+        for _ in 0..n_rounds {
+            if !self.store.settle_services().await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a worker for dead, as a leader does, with all that it holds.
+    pub(super) async fn bury(&self, worker: WorkerId) -> Result<(), Failure> {
+        let Lead::Leading(epoch) = self.store.lead(&worker, LEASE).await? else {
+            return Err(Failure::Unexpected("another one leads".to_owned()));
+        };
+        let lives = self.store.lives().await?;
+        let dead = lives.into_iter().map(|life| life.last_beat);
+        let dead = dead.filter(|beat| beat.worker == worker).collect();
+        let request = ReapRequest { crash_limit: CRASH_LIMIT, dead };
+        self.store.reap(epoch, request).await?;
+        Ok(())
+    }
+
+    /// A heartbeat of a worker that holds these claims.
+    pub(super) async fn beat(&self, worker: &WorkerId, held: &[ClaimRef]) -> Result<(), Failure> {
+        match self.store.heartbeat(worker, held).await? {
+            HeartbeatAnswer::Alive { lost, unknown } if lost.is_empty() && unknown.is_empty() => {
+                Ok(())
+            }
+            answer => Err(Failure::Unexpected(format!("a heartbeat was answered by {answer:?}"))),
+        }
+    }
+
+    /// Completes claimed tasks in one transaction.
+    pub(super) async fn complete(&self, claims: &[ClaimRef]) -> Result<(), Failure> {
+        let output = || Outcome::Completed { output: Payload::empty(), notes: Notes::default() };
+        let item = |claim: &ClaimRef| CommitItem { claim: *claim, outcome: output() };
+        self.store.commit(claims.iter().map(item).collect()).await?;
+        Ok(())
     }
 
     /// Lets only so many tasks of a tenant be ready or running at once.
@@ -121,7 +188,7 @@ impl StoreDriver {
     /// Starts so many runs of a tenant.
     pub(super) async fn fill(
         &mut self,
-        definition: DefinitionId,
+        definition: MarkedDefinition,
         tenant: &str,
         n_runs: usize,
         progress: &Progress,
@@ -137,7 +204,7 @@ impl StoreDriver {
     /// Starts runs in one transaction. Their inputs are numbers from 0 on.
     pub(super) async fn start(
         &mut self,
-        definition: DefinitionId,
+        definition: MarkedDefinition,
         tenant_name: &str,
         n_runs: usize,
     ) -> Result<Vec<RunKey>, Failure> {
@@ -146,10 +213,11 @@ impl StoreDriver {
             self.next_key += 1;
             let key = RunKey(self.next_key);
             let id = RunId::new(key.to_string()).expect("a good name");
+            let MarkedDefinition { id: definition, mark } = definition;
             let seed = RunSeed { key, tenant: tenant.clone(), id, definition, deadline: None };
             let bytes: Arc<[u8]> = run.to_string().into_bytes().into();
             let input = Payload::new("json".into(), bytes);
-            StartRequest { seed, input, input_digest: [0; 32] }
+            StartRequest { seed, mark, input, input_digest: [0; 32] }
         };
         let requests: Vec<StartRequest> = (0..n_runs).map(request).collect();
         let keys = requests.iter().map(|request| request.seed.key).collect();
@@ -169,36 +237,41 @@ impl StoreDriver {
     /// claimed is replaced, so that the queue stays as long as it is.
     pub(super) async fn claim(
         &mut self,
-        definition: DefinitionId,
+        definition: MarkedDefinition,
         tenant_name: &str,
         n_claims: usize,
         tasks_max: usize,
     ) -> Result<Vec<u64>, Failure> {
         let mut spans = Vec::with_capacity(n_claims);
         for _ in 0..n_claims {
-            self.n_claims += 1;
-            let request = ClaimRequest {
-                worker: worker(),
-                tasks_max,
-                take: Take::Plain,
-                crash_limit: CRASH_LIMIT,
-                salt: self.n_claims,
-            };
             let began_at = measure::now();
-            let answer = self.store.claim(request).await?;
+            self.hold(worker(), tasks_max).await?;
             spans.push(micros(began_at.elapsed()));
-            match answer {
-                ClaimAnswer::Claimed { tasks, .. } if tasks.len() == tasks_max => {}
-                ClaimAnswer::Claimed { tasks, .. } => {
-                    let message = format!("claimed {} tasks of {tasks_max}", tasks.len());
-                    return Err(Failure::Unexpected(message));
-                }
-                ClaimAnswer::NoTrial | ClaimAnswer::NotRegistered => {
-                    return Err(Failure::Unexpected("the worker is not registered".to_owned()));
-                }
-            }
             self.start(definition, tenant_name, tasks_max).await?;
         }
         Ok(spans)
+    }
+
+    /// Claims so many tasks for a worker.
+    pub(super) async fn hold(
+        &mut self,
+        worker: WorkerId,
+        tasks_max: usize,
+    ) -> Result<Vec<ClaimRef>, Failure> {
+        self.n_claims += 1;
+        let (take, crash_limit, salt) = (Take::Plain, CRASH_LIMIT, self.n_claims);
+        let request = ClaimRequest { worker, tasks_max, take, crash_limit, salt };
+        match self.store.claim(request).await? {
+            ClaimAnswer::Claimed { tasks, .. } if tasks.len() == tasks_max => {
+                Ok(tasks.into_iter().map(|task| task.claim).collect())
+            }
+            ClaimAnswer::Claimed { tasks, .. } => {
+                let message = format!("claimed {} tasks of {tasks_max}", tasks.len());
+                Err(Failure::Unexpected(message))
+            }
+            ClaimAnswer::NoTrial | ClaimAnswer::NotRegistered => {
+                Err(Failure::Unexpected("the worker is not registered".to_owned()))
+            }
+        }
     }
 }

@@ -111,6 +111,17 @@ impl Default for StepPolicy {
     }
 }
 
+/// The tasks of a definition that have another queue by now than one that they may wait in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MovedFrom {
+    /// All still have it.
+    None,
+    /// None has it any more.
+    All,
+    /// Those of these nodes.
+    Some(Vec<Node>),
+}
+
 impl Definition {
     /// The policies of another definition of the same structure, under the node numbers of this
     /// one. Steps are matched by name, since another program may declare them in another order.
@@ -156,11 +167,18 @@ impl Definition {
         Self { graph, policy, ..self.clone() }
     }
 
-    /// Whether any of its tasks waits in this queue. Tasks that nobody serves follow when theirs
+    /// Which of its tasks no longer wait in this queue. Those that nobody serves follow when theirs
     /// has changed: they wait where [`queue`](Self::queue) says.
     #[must_use]
-    pub fn uses_queue(&self, queue: &Queue) -> bool {
-        self.policy.steps.iter().any(|policy| policy.queue == *queue)
+    pub fn moved_from(&self, queue: &Queue) -> MovedFrom {
+        let is_moved = |node: &Node| self.queue(*node) != *queue;
+        let nodes = self.graph.nodes().chain([Node::ON_FAILURE]);
+        let (moved, left): (Vec<Node>, Vec<Node>) = nodes.partition(is_moved);
+        match (moved.is_empty(), left.is_empty()) {
+            (true, _) => MovedFrom::None,
+            (_, true) => MovedFrom::All,
+            _ => MovedFrom::Some(moved),
+        }
     }
 
     /// The queues that the first tasks of a run wait in.

@@ -14,7 +14,7 @@ mod signature;
 mod validate;
 
 pub use chain::{Anchor, Insertion};
-pub use definition::{Definition, OutputRule, StepPolicy, WaitPolicy, WorkflowPolicy};
+pub use definition::{Definition, MovedFrom, OutputRule, StepPolicy, WaitPolicy, WorkflowPolicy};
 pub use draft::{Draft, DraftStep, ParentRef, Placement, workflow_hash};
 pub use error::DefinitionError;
 pub use graph::{Edge, Graph, GraphNode, NodeKind};

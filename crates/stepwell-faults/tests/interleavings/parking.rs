@@ -11,7 +11,7 @@ fn registration(name: &str, flows: &[&Flow]) -> WorkerRegistration {
     WorkerRegistration {
         worker: worker(name),
         queues: vec![Queue::default_queue()],
-        services: flows.iter().map(|flow| flow.0.service()).collect(),
+        services: flows.iter().map(|flow| flow.0.marked_service()).collect(),
         lease: LEASE,
     }
 }

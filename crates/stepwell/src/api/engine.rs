@@ -20,8 +20,11 @@ use crate::engine::{AwaitedRuns, Parts, Registry, Signaller, Starter, already_st
 use crate::error::Error;
 #[cfg(feature = "cli")]
 use crate::ports::{Codec, JsonCodec};
-use crate::ports::{RunFilter, Store, StoredDefinition};
+use crate::ports::{RunFilter, StartAnswer, StartRequest, Store, StoredDefinition};
 use crate::worker::{StopReport, Worker};
+
+/// How often a start is tried again because the store does not know its definition.
+const ANEW_MAX: u32 = 3;
 
 /// Executes workflows on a store. Cheap to clone.
 ///
@@ -92,9 +95,14 @@ impl Engine {
                 Err(error) => answers.push(Some(Err(error))),
             }
         }
-        let stored = self.inner.starter.run_many(requests).await?;
-        for ((place, key, names, definition), answer) in places.into_iter().zip(stored) {
+        let stored = self.inner.starter.run_many(requests.clone()).await?;
+        let started = places.into_iter().zip(requests).zip(stored);
+        for (((place, key, names, mut definition), request), mut answer) in started {
             let inner = Arc::clone(&self.inner);
+            if answer.is_of_unknown_definition() {
+                let again = inner.start(workflow.name(), request, definition).await?;
+                (answer, definition) = again;
+            }
             answers[place] = Some(match already_started(answer) {
                 Ok(None) => Ok(Run::from_parts(inner, key, names, definition, workflow.read)),
                 // It was started before, perhaps on another definition.
@@ -181,7 +189,7 @@ impl Engine {
     /// Whether this engine has the code that runs on this definition need.
     #[cfg(feature = "cli")]
     pub(crate) fn has_code_of(&self, definition: &StoredDefinition) -> bool {
-        self.inner.registry.get(definition.id).is_some()
+        self.inner.registry.get(definition).is_some()
     }
 
     /// Whether payloads are written as JSON.
@@ -259,6 +267,30 @@ impl Inner {
             Error::refused(Code::UnknownRun, format!("tenant {tenant:?} has no run {id:?}"))
         })?;
         Ok(Run::new(Arc::clone(self), view, read))
+    }
+
+    /// Starts a run on the definition that its workflow has. Where the store does not know that
+    /// one, since it was restored or made anew, the workflows are registered again, and so is
+    /// the start tried again.
+    pub(super) async fn start(
+        &self,
+        workflow: &str,
+        mut request: StartRequest,
+        mut stored: Arc<StoredDefinition>,
+    ) -> Result<(StartAnswer, Arc<StoredDefinition>), Error> {
+        let mut n_tries = 0;
+        loop {
+            let answer = self.starter.run(request.clone()).await?;
+            let StartAnswer::Refused(error) = &answer else { return Ok((answer, stored)) };
+            n_tries += 1;
+            if !error.is_unknown_definition() || n_tries > ANEW_MAX {
+                return Ok((answer, stored));
+            }
+            let parts = &self.parts;
+            parts.patiently(|| self.registry.register_anew(parts, [request.mark])).await?;
+            stored = self.stored_definition(workflow).await?;
+            (request.seed.definition, request.mark) = (stored.id, stored.mark);
+        }
     }
 
     /// The definition new runs of a workflow get: that of this engine's code, or the latest the

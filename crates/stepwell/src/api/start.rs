@@ -129,29 +129,36 @@ impl<O> Start<O> {
         let deadline = self.names.deadline;
         check_deadline(deadline)?;
         let seed = RunSeed { key, tenant, id, definition: stored.id, deadline };
-        Ok((StartRequest { seed, input, input_digest }, stored, self.read))
+        let mark = stored.mark;
+        Ok((StartRequest { seed, mark, input, input_digest }, stored, self.read))
     }
 
     /// Starts the run and waits for its end. It is waited for before it is started, so that its
     /// end, if it comes to that in this process, tells the result itself.
     async fn start_and_wait(self) -> Result<O, Error> {
-        let inner = Arc::clone(&self.inner);
+        let (inner, workflow) = (Arc::clone(&self.inner), self.workflow.clone());
         let (request, stored, read) = self.request().await?;
         let names = (request.seed.tenant.clone(), request.seed.id.clone());
-        let key = request.seed.key;
+        let (key, mark) = (request.seed.key, stored.mark);
         let waiter = inner.awaited_runs.wait_for_start_of(key, stored.definition.output_step());
-        match already_started(inner.starter.run(request).await?)? {
-            None => Run::from_parts(inner, key, names, stored, read).result_of(waiter).await,
+        let (answer, stored) = inner.start(&workflow, request, stored).await?;
+        match already_started(answer)? {
+            None if stored.mark == mark => {
+                Run::from_parts(inner, key, names, stored, read).result_of(waiter).await
+            }
+            // It was registered anew, and the step that gives the output may have another number.
+            None => Run::from_parts(inner, key, names, stored, read).result().await,
             Some(_) => inner.find(&names.0, &names.1, read).await?.result().await,
         }
     }
 
     async fn start(self) -> Result<Run<O>, Error> {
-        let inner = Arc::clone(&self.inner);
+        let (inner, workflow) = (Arc::clone(&self.inner), self.workflow.clone());
         let (request, stored, read) = self.request().await?;
         let names = (request.seed.tenant.clone(), request.seed.id.clone());
         let key = request.seed.key;
-        match already_started(inner.starter.run(request).await?)? {
+        let (answer, stored) = inner.start(&workflow, request, stored).await?;
+        match already_started(answer)? {
             None => Ok(Run::from_parts(inner, key, names, stored, read)),
             Some(_) => inner.find(&names.0, &names.1, read).await,
         }

@@ -1,16 +1,16 @@
 //! The workflows whose code an engine has, matched with the definitions in its store.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 use stepwell_core::failure::Failure;
-use stepwell_core::id::{DefinitionId, Node, ServiceId};
+use stepwell_core::id::{DefinitionId, Mark, Node};
 use stepwell_core::run::WaitFor;
 use stepwell_core::workflow::{Definition, StepPolicy};
 
 use super::{Parts, TaskArgs};
 use crate::error::Error;
-use crate::ports::{BoxFuture, Payload, StoredDefinition};
+use crate::ports::{BoxFuture, MarkedService, Payload, StoreError, StoredDefinition};
 
 /// The function of a step: the author's closure from payloads to a payload, without its types.
 #[derive(Clone)]
@@ -77,8 +77,7 @@ pub(crate) struct RegisteredWorkflow {
 }
 
 impl RegisteredWorkflow {
-    /// Stores a definition and matches its steps with the stored ones by name: another program
-    /// may have declared them in another order.
+    /// Stores a definition and matches its steps with the stored ones.
     pub(crate) async fn register(
         parts: &Parts,
         declared: Definition,
@@ -86,6 +85,25 @@ impl RegisteredWorkflow {
         on_failure: Option<StepFn>,
     ) -> Result<Self, Error> {
         let stored = parts.patiently(|| parts.store.register(&declared)).await?;
+        Ok(Self::matched(stored, declared, steps, on_failure))
+    }
+
+    /// Stores the definition anew, perhaps in another database, where it may get another number
+    /// and other numbers of its steps.
+    async fn register_anew(&self, parts: &Parts) -> Result<Self, StoreError> {
+        let stored = parts.store.register(&self.declared).await?;
+        let (steps, on_failure) = (self.steps.clone(), self.on_failure.clone());
+        Ok(Self::matched(stored, self.declared.clone(), steps, on_failure))
+    }
+
+    /// Matches steps with the stored ones by name: another program may have declared them in
+    /// another order.
+    fn matched(
+        stored: Arc<StoredDefinition>,
+        declared: Definition,
+        steps: Vec<StepBody>,
+        on_failure: Option<StepFn>,
+    ) -> Self {
         let by_name = stored.definition.graph.by_name();
         let stored_of: Vec<Node> = declared
             .graph
@@ -101,7 +119,7 @@ impl RegisteredWorkflow {
         let n_roots = graph.nodes().filter(|node| graph.parents(*node).is_empty()).count();
         let timeout = declared.policy.on_failure_timeout;
         let on_failure_policy = StepPolicy { timeout, ..StepPolicy::default() };
-        Ok(Self {
+        Self {
             declared,
             stored,
             steps,
@@ -110,7 +128,7 @@ impl RegisteredWorkflow {
             n_roots,
             stored_of,
             declared_of,
-        })
+        }
     }
 
     /// The code of a stored node; `None` if this program has none.
@@ -155,42 +173,84 @@ impl RegisteredWorkflow {
     }
 }
 
-/// All workflows whose code an engine has.
-#[derive(Default)]
-pub(crate) struct Registry(HashMap<DefinitionId, Arc<RegisteredWorkflow>>);
+/// All workflows whose code an engine has, as they are stored. Where a database was restored, made
+/// anew or taken over, they are stored anew.
+pub(crate) struct Registry {
+    workflows: RwLock<Workflows>,
+    /// Held while workflows are stored anew: once is enough for all who found that they must be.
+    storing: tokio::sync::Mutex<()>,
+}
+
+type Workflows = HashMap<DefinitionId, Arc<RegisteredWorkflow>>;
 
 impl Registry {
     pub(crate) fn new(workflows: impl IntoIterator<Item = Arc<RegisteredWorkflow>>) -> Self {
-        Self(workflows.into_iter().map(|workflow| (workflow.stored.id, workflow)).collect())
+        let workflows = workflows.into_iter().map(|workflow| (workflow.stored.id, workflow));
+        let workflows = RwLock::new(workflows.collect());
+        Self { workflows, storing: tokio::sync::Mutex::default() }
     }
 
-    pub(crate) fn get(&self, id: DefinitionId) -> Option<Arc<RegisteredWorkflow>> {
-        self.0.get(&id).cloned()
+    /// The code of a definition, if this engine has it under the definition's number.
+    pub(crate) fn get(&self, stored: &StoredDefinition) -> Option<Arc<RegisteredWorkflow>> {
+        let known = self.workflows().get(&stored.id).cloned();
+        known.filter(|known| known.stored.mark == stored.mark)
     }
 
     /// How many steps are ready when a run of a definition starts.
     pub(crate) fn n_roots(&self, id: DefinitionId) -> usize {
-        self.0.get(&id).map_or(0, |workflow| workflow.n_roots)
+        self.workflows().get(&id).map_or(0, |workflow| workflow.n_roots)
     }
 
     /// The workflow of this name, if this engine has its code.
     pub(crate) fn find(&self, workflow: &str) -> Option<Arc<RegisteredWorkflow>> {
-        self.0.values().find(|known| known.declared.workflow == workflow).cloned()
+        self.workflows().values().find(|known| known.declared.workflow == workflow).cloned()
+    }
+
+    /// Stores all workflows anew: the store has not those definitions that it was thought to have.
+    /// Where somebody else did so since they were named in vain, there is nothing to do.
+    pub(crate) async fn register_anew(
+        &self,
+        parts: &Parts,
+        unknown: impl IntoIterator<Item = Mark>,
+    ) -> Result<(), StoreError> {
+        let _storing = self.storing.lock().await;
+        let known: Vec<Mark> = self.services().iter().map(|service| service.mark).collect();
+        if !unknown.into_iter().all(|mark| known.contains(&mark)) {
+            return Ok(());
+        }
+        tracing::warn!(
+            "the database has not the workflows that were registered: it was restored or made \
+             anew, or a standby took over; registering them again"
+        );
+        let before: Vec<_> = self.workflows().values().cloned().collect();
+        let mut workflows = Workflows::with_capacity(before.len());
+        for workflow in before {
+            let workflow = workflow.register_anew(parts).await?;
+            workflows.insert(workflow.stored.id, Arc::new(workflow));
+        }
+        *self.workflows.write().expect("no holder of the lock panics") = workflows;
+        Ok(())
     }
 
     /// The names of the workflows whose code this engine has, in order.
     #[cfg(feature = "cli")]
     pub(crate) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> =
-            self.0.values().map(|known| known.declared.workflow.clone()).collect();
+            self.workflows().values().map(|known| known.declared.workflow.clone()).collect();
         names.sort_unstable();
         names
     }
 
     /// The services whose code this engine has.
-    pub(crate) fn services(&self) -> Vec<ServiceId> {
-        let mut services: Vec<ServiceId> = self.0.keys().map(|id| id.service()).collect();
+    pub(crate) fn services(&self) -> Vec<MarkedService> {
+        let workflows = self.workflows();
+        let mut services: Vec<MarkedService> =
+            workflows.values().map(|known| known.stored.marked_service()).collect();
         services.sort_unstable();
         services
+    }
+
+    fn workflows(&self) -> RwLockReadGuard<'_, Workflows> {
+        self.workflows.read().expect("no holder of the lock panics")
     }
 }

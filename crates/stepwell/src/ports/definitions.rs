@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stepwell_core::id::{DefinitionId, ServiceId};
+use stepwell_core::id::{DefinitionId, Mark, ServiceId};
 use stepwell_core::workflow::{Definition, KnownVersion};
 
 use super::StoreError;
@@ -18,9 +18,50 @@ pub struct StoredDefinition {
     /// Structure and policies. Node numbers are those of the workflow; a program may have declared
     /// its steps in another order.
     pub definition: Definition,
+    /// Tells it from another that has the same number in another database, or had it before this
+    /// one was restored. It stays when policies or the version are replaced.
+    pub mark: Mark,
+}
+
+/// A definition, as whoever starts runs on it remembers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MarkedDefinition {
+    /// The store's number.
+    pub id: DefinitionId,
+    /// What tells it from others of that number.
+    pub mark: Mark,
+}
+
+impl MarkedDefinition {
+    /// The service whose code its tasks need.
+    #[must_use]
+    pub const fn service(self) -> MarkedService {
+        MarkedService { id: self.id.service(), mark: self.mark }
+    }
+}
+
+/// A service, as whoever has its code remembers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MarkedService {
+    /// The store's number.
+    pub id: ServiceId,
+    /// That of the definition whose service it is.
+    pub mark: Mark,
 }
 
 impl StoredDefinition {
+    /// What is to be remembered of it.
+    #[must_use]
+    pub const fn marked(&self) -> MarkedDefinition {
+        MarkedDefinition { id: self.id, mark: self.mark }
+    }
+
+    /// The service whose code its tasks need, to be remembered.
+    #[must_use]
+    pub const fn marked_service(&self) -> MarkedService {
+        self.marked().service()
+    }
+
     /// The service whose code its tasks need: that of this version of the workflow.
     #[must_use]
     pub const fn service(&self) -> ServiceId {

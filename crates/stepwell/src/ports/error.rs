@@ -1,6 +1,7 @@
 //! Errors of stores, by who must act.
 
 use stepwell_core::code::Code;
+use stepwell_core::id::DefinitionId;
 use stepwell_core::queue::FairError;
 use stepwell_core::workflow::{Definition, VersionConflict};
 
@@ -47,6 +48,23 @@ impl StoreError {
     /// those.
     pub(crate) fn is_about_rows(&self) -> bool {
         matches!(self, Self::Corrupt { .. } | Self::Refused { .. } | Self::Damaged { .. })
+    }
+
+    /// The store has no definition of this number, or another than the caller means.
+    pub(crate) fn unknown_definition(id: DefinitionId) -> Self {
+        let message = format!("definition {} is not stored", id.0);
+        Self::Refused { code: Code::UnknownWorkflow, message }
+    }
+
+    /// The store has not all the services that a worker means.
+    pub(crate) fn unknown_service() -> Self {
+        let message = "a workflow of the worker is not stored".into();
+        Self::Refused { code: Code::UnknownWorkflow, message }
+    }
+
+    /// Whether definitions that the caller remembers are not stored, or are others by now.
+    pub(crate) fn is_unknown_definition(&self) -> bool {
+        matches!(self, Self::Refused { code: Code::UnknownWorkflow, .. })
     }
 
     /// The author's version of a definition is that of another structure, or older than its own.

@@ -38,7 +38,7 @@ pub use claims::{
 pub use clock::Clock;
 pub use codec::{Codec, CodecError, JsonCodec};
 pub use commits::{CommitAnswer, CommitItem, Commits, Committed, Outcome};
-pub use definitions::{Definitions, StoredDefinition};
+pub use definitions::{Definitions, MarkedDefinition, MarkedService, StoredDefinition};
 pub use error::StoreError;
 pub(crate) use hint_set::HintSet;
 #[cfg(feature = "postgres")]

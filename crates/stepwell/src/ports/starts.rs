@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use stepwell_core::code::Code;
 use stepwell_core::decide::RunSeed;
-use stepwell_core::id::RunKey;
+use stepwell_core::id::{Mark, RunKey};
 
 use super::{ClaimRequest, HandedOver, Payload, StoreError};
 
@@ -12,6 +12,9 @@ use super::{ClaimRequest, HandedOver, Payload, StoreError};
 pub struct StartRequest {
     /// Key, tenant, id and definition.
     pub seed: RunSeed,
+    /// That of the definition. Refused with `SW0012` if the store has none of this number and mark:
+    /// register it anew.
+    pub mark: Mark,
     /// The input.
     pub input: Payload,
     /// A digest of the input, by which a repeated start is told from another one.
@@ -44,6 +47,13 @@ pub(crate) struct ExistingRun<'a> {
     pub(crate) key: RunKey,
     pub(crate) workflow: &'a str,
     pub(crate) input_digest: &'a [u8; 32],
+}
+
+impl StartAnswer {
+    /// Whether the store has not the definition that the request means.
+    pub(crate) fn is_of_unknown_definition(&self) -> bool {
+        matches!(self, Self::Refused(error) if error.is_unknown_definition())
+    }
 }
 
 impl StartRequest {

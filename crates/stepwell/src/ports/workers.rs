@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use stepwell_core::id::{Epoch, Queue, ServiceId, WorkerId};
+use stepwell_core::id::{Epoch, Queue, WorkerId};
 use stepwell_core::lease::{LastBeat, Life};
 
-use super::{ClaimRef, StoreError};
+use super::{ClaimRef, MarkedService, StoreError};
 
 /// A worker introduces itself.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct WorkerRegistration {
     /// The queues it serves.
     pub queues: Vec<Queue>,
     /// The services whose code it has.
-    pub services: Vec<ServiceId>,
+    pub services: Vec<MarkedService>,
     /// How long it may be silent before it counts as dead.
     pub lease: Duration,
 }
@@ -77,6 +77,9 @@ pub trait Workers {
     /// Registers a worker, or replaces its registration; its turns between queues begin anew.
     /// Tasks that nobody served until now come back into their queues, stamped anew in the order
     /// of their arrival: some at once, the others by [`settle_services`](Self::settle_services).
+    ///
+    /// Refused with `SW0012`, and nothing changed, if the store has no service of a given number
+    /// and mark: the workflows have to be registered anew.
     async fn register_worker(&self, registration: WorkerRegistration) -> Result<(), StoreError>;
 
     /// Renews a worker's lease and tells which of its claims no longer hold, and which it holds

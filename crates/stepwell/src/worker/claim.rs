@@ -173,6 +173,7 @@ impl Worker {
         let lacking = tasks.iter().filter(|(task, ..)| task.inputs.is_none());
         let lacking: Vec<InputsOf> = lacking.map(|(task, ..)| task.inputs_of()).collect();
         let mut read = self.inputs(&lacking).await.into_iter();
+        let mut is_any_unknown = false;
         for (mut task, stop, slot) in tasks {
             let claim = task.claim;
             let missing = || Err(StoreError::Corrupt { what: "a task has no inputs".into() });
@@ -182,9 +183,10 @@ impl Worker {
             };
             let prepared = match inputs {
                 _ if stop.hands_back() => Err(Outcome::Released),
-                // The registration says that this worker has the code, so `prepare` cannot fail;
-                // if it does, the task is not lost.
-                Ok(inputs) => self.prepare(task, inputs, &stop, now).ok_or(Outcome::Released),
+                Ok(inputs) => self.prepare(task, inputs, &stop, now).ok_or_else(|| {
+                    is_any_unknown = true;
+                    Outcome::Released
+                }),
                 Err(error) => Err(self.unreadable(&error)),
             };
             let (body, args) = match prepared {
@@ -199,6 +201,18 @@ impl Worker {
             self.parts.spawner.spawn(Box::pin(async move {
                 worker.attempt(body, args, slot).await;
             }));
+        }
+        if is_any_unknown {
+            self.register_what_it_has().await;
+        }
+    }
+
+    /// The store takes this worker to have code that it has not: numbers stand for something else
+    /// than when it registered.
+    async fn register_what_it_has(&self) {
+        tracing::warn!(worker = %self.parts.worker, "claimed what it has no code of, registering");
+        if let Err(error) = self.register().await {
+            tracing::warn!(%error, "register worker");
         }
     }
 
@@ -235,7 +249,7 @@ impl Worker {
         stop: &Stop,
         now: Timestamp,
     ) -> Option<(StepBody, TaskArgs)> {
-        let workflow = self.registry.get(task.definition.id)?;
+        let workflow = self.registry.get(&task.definition)?;
         let node = task.claim.node;
         let body = workflow.step(node)?;
         let mut stored = inputs.parents;

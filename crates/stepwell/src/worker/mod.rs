@@ -16,7 +16,7 @@ pub use shutdown::StopReport;
 
 use crate::engine::{ClaimedBatch, Committer, Parts, Registry, WorkerSlots};
 use crate::error::Error;
-use crate::ports::WorkerRegistration;
+use crate::ports::{MarkedService, StoreError, WorkerRegistration};
 
 /// One engine's worker.
 pub(crate) struct Worker {
@@ -38,8 +38,7 @@ impl Worker {
     ) -> Result<Arc<Self>, Error> {
         let claim_loop_ended = CancellationToken::new();
         let worker = Arc::new(Self { parts, registry, committer, slots, claim_loop_ended });
-        let registration = || worker.parts.store.register_worker(worker.registration());
-        worker.parts.patiently(registration).await?;
+        worker.parts.patiently(|| worker.register()).await?;
         let spawner = Arc::clone(&worker.parts.spawner);
         // User code that hogs the runtime must not cost the worker its leases.
         spawner.spawn_apart("heartbeat", Box::pin(Arc::clone(&worker).heartbeat_loop()));
@@ -59,15 +58,26 @@ impl Worker {
         self.slots.held.len()
     }
 
-    async fn register(&self) -> Result<(), Error> {
-        Ok(self.parts.store.register_worker(self.registration()).await?)
+    /// Registers the worker. Where the store does not know its workflows, since it was restored or
+    /// made anew, they are registered again before.
+    async fn register(&self) -> Result<(), StoreError> {
+        let services = self.registry.services();
+        match self.parts.store.register_worker(self.registration(services.clone())).await {
+            Err(error) if error.is_unknown_definition() => {
+                let unknown = services.iter().map(|service| service.mark);
+                self.registry.register_anew(&self.parts, unknown).await?;
+                let services = self.registry.services();
+                self.parts.store.register_worker(self.registration(services)).await
+            }
+            other => other,
+        }
     }
 
-    fn registration(&self) -> WorkerRegistration {
+    fn registration(&self, services: Vec<MarkedService>) -> WorkerRegistration {
         WorkerRegistration {
             worker: self.parts.worker.clone(),
             queues: self.parts.config.queues.clone(),
-            services: self.registry.services(),
+            services,
             lease: self.parts.config.lease,
         }
     }

@@ -6,8 +6,8 @@ insert into step (definition, node, name) select n, 0, 'step' from generate_seri
 insert into tenant (tenant_no, name, has_own, weight, tasks_max)
 select n, 'tenant-' || n, n % 10 = 0, 1, case n % 10 when 0 then 5 end
 from generate_series(0, 99999) n;
-insert into worker (id, queues, lease_micros, seen_at, state)
-select 'worker-' || n, array['default'], 30000000, 0, case when n < 10 then 0 else 2 end
+insert into worker (no, id, queues, lease_micros, seen_at, state)
+select n + 1, 'worker-' || n, array['default'], 30000000, 0, case when n < 10 then 0 else 2 end
 from generate_series(0, 199) n;
 insert into serve (queue, service, worker)
 select 'default', d, w from generate_series(0, 19) d, generate_series(1, 10) w;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stepwell::core::decide::{CancelRequest, RunSeed};
-use stepwell::core::id::{DefinitionId, Epoch, Node, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::id::{Epoch, Node, Queue, RunId, RunKey, Tenant, WorkerId};
 use stepwell::core::workflow::NodeKind;
 use stepwell::ports::{
     ClaimAnswer, ClaimRef, ClaimRequest, CommitItem, Committed, DynStore, HandedOver, InputsOf,
-    StartRequest, Started, StoreError, StoredDefinition, Take, TenantSettings, WorkerRegistration,
+    MarkedDefinition, StartRequest, Started, StoreError, StoredDefinition, Take, TenantSettings,
+    WorkerRegistration,
 };
 use stepwell::testing::ManualClock;
 use stepwell::testing::conformance::world::{self, Beats, payload};
@@ -17,7 +18,7 @@ use stepwell::testing::conformance::world::{self, Beats, payload};
 use super::command::{Command, End, NewRun, Pick, Theme};
 use super::outcomes::{kind, outcome};
 use super::shapes::shape;
-use super::words::Words;
+use super::words::{self, Words};
 
 /// Losses at which a task ends.
 pub(super) const CRASH_LIMIT: u32 = 3;
@@ -91,6 +92,10 @@ impl Player {
 
     /// Does what a command says and puts the answer into words that are the same for all stores.
     pub(crate) async fn play(&mut self, command: &Command) -> String {
+        words::unmarked(&self.answer(command).await)
+    }
+
+    async fn answer(&mut self, command: &Command) -> String {
         match command {
             Command::Register { shape } => self.register(*shape).await,
             Command::Start { runs } => self.start(runs).await,
@@ -151,7 +156,7 @@ impl Player {
     async fn start(&mut self, runs: &[NewRun]) -> String {
         let mut requests = Vec::new();
         for run in runs {
-            let Some(flow) = nth(&self.flows, run.flow).map(|flow| flow.id) else { continue };
+            let Some(flow) = nth(&self.flows, run.flow).map(|flow| flow.marked()) else { continue };
             let request = self.request(*run, flow);
             self.requests.push(request.clone());
             requests.push(request);
@@ -176,7 +181,7 @@ impl Player {
         self.start_all(vec![request]).await
     }
 
-    fn request(&self, run: NewRun, definition: DefinitionId) -> StartRequest {
+    fn request(&self, run: NewRun, flow: MarkedDefinition) -> StartRequest {
         let number = self.requests.len() as u128;
         // Even numbers grow, odd ones fall: all differ.
         let key = if run.early { 2_000_001 - 2 * number } else { 2_000_000 + 2 * number };
@@ -185,11 +190,11 @@ impl Player {
             key: RunKey((key << 80) | 0xfeed),
             tenant: tenant(run.tenant),
             id: RunId::new(id).expect("a good name"),
-            definition,
+            definition: flow.id,
             deadline: run.deadline_secs.map(|secs| Duration::from_secs(secs.into())),
         };
         let input = payload(&[run.input; 3]);
-        StartRequest { seed, input, input_digest: [run.input; 32] }
+        StartRequest { seed, mark: flow.mark, input, input_digest: [run.input; 32] }
     }
 
     async fn hire(&mut self, number: u8, queues: u8, flows: u8, lease_secs: u8) -> String {
@@ -197,7 +202,8 @@ impl Player {
         let all = [world::queue("slow"), Queue::default_queue()];
         let queues = (0..2).filter(|ix| is_in(queues, *ix)).map(|ix| all[ix].clone());
         let known = self.flows.iter().enumerate();
-        let flows = known.filter(|(ix, _)| is_in(flows, *ix)).map(|(_, flow)| flow.service());
+        let flows =
+            known.filter(|(ix, _)| is_in(flows, *ix)).map(|(_, flow)| flow.marked_service());
         let registration = WorkerRegistration {
             worker: worker(number),
             queues: queues.collect(),

@@ -12,6 +12,14 @@ use stepwell::ports::{
     StoredDefinition, StoredMemo, TaskInputs, TaskPlace,
 };
 
+/// An answer without the marks of definitions, which stores draw by chance.
+pub(crate) fn unmarked(answer: &str) -> String {
+    let mut parts = answer.split("Mark(");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let rest = |part: &str| part.split_once(')').map_or("", |(_, rest)| rest).to_owned();
+    parts.fold(first, |words, part| words + "Mark" + &rest(part))
+}
+
 /// Puts answers into words.
 pub(crate) struct Words {
     tokens: HashMap<Token, u128>,

@@ -36,7 +36,7 @@ pub(super) fn may_take(notes: &Notes, worker: &WorkerId, taken: &ClaimedTask) ->
     let row = task(&notes.last, run, node);
     row.is_some_and(|row| matches!(row.phase, Phase::Queued { due: None, .. }))
         && served.queues.contains(queue)
-        && served.services.contains(&taken.definition.service())
+        && served.services.contains(&taken.definition.marked_service())
 }
 
 /// How many tasks of a worker one more loss would end.

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stepwell::core::decide::{CancelRequest, RunSeed};
-use stepwell::core::id::{DefinitionId, Queue, RunId, RunKey, Tenant, WorkerId};
+use stepwell::core::id::{Queue, RunId, RunKey, Tenant, WorkerId};
 use stepwell::core::workflow::{
     Definition, Draft, DraftStep, NodeKind, ParentRef, Placement, StepPolicy, workflow_hash,
 };
 use stepwell::ports::{
-    ClaimAnswer, ClaimRequest, ClaimedTask, Claims, CommitItem, Commits, Definitions, Outcome,
-    Payload, StartAnswer, StartRequest, Starts, Take, TenantSettings, TenantView, Tenants,
-    WorkerRegistration, Workers,
+    ClaimAnswer, ClaimRequest, ClaimedTask, Claims, CommitItem, Commits, Definitions,
+    MarkedDefinition, Outcome, Payload, StartAnswer, StartRequest, Starts, Take, TenantSettings,
+    TenantView, Tenants, WorkerRegistration, Workers,
 };
 use stepwell::testing::ManualClock;
 
@@ -45,7 +45,7 @@ const WARES: [(Ware, &str); 4] = [
 pub(crate) struct Market {
     pub(crate) watch: Arc<Watch>,
     link: Link,
-    flows: Vec<DefinitionId>,
+    flows: Vec<MarkedDefinition>,
     held: Vec<ClaimedTask>,
     /// Every tenant's runs in order.
     runs: BTreeMap<Tenant, Vec<RunKey>>,
@@ -63,7 +63,7 @@ impl Market {
                 Ware::Join => definition(name, &[&[], &[], &[0, 1]]),
                 _ => definition(name, &[&[]]),
             };
-            at_once(link.register(&definition)).expect("register a definition").id
+            at_once(link.register(&definition)).expect("register a definition").marked()
         };
         let flows = WARES.iter().map(flow).collect();
         let market = Self {
@@ -91,12 +91,12 @@ impl Market {
         Self::new(Watch::lenient(&ManualClock::new()))
     }
 
-    fn flow(&self, ware: Ware) -> DefinitionId {
+    fn flow(&self, ware: Ware) -> MarkedDefinition {
         let ix = WARES.iter().position(|(known, _)| *known == ware);
         self.flows[ix.expect("every ware is listed")]
     }
 
-    fn introduce(&self, worker: &str, definitions: &[DefinitionId]) {
+    fn introduce(&self, worker: &str, definitions: &[MarkedDefinition]) {
         let registration = WorkerRegistration {
             worker: WorkerId::new(worker).expect("a usable name"),
             queues: vec![Queue::default_queue()],
@@ -120,7 +120,7 @@ impl Market {
     pub(crate) fn crowd(&mut self, tenant: &Tenant, n_steps: usize) {
         let definition = definition("crowd", &vec![&[] as &[u32]; n_steps]);
         let stored = at_once(self.link.register(&definition)).expect("register a definition");
-        self.start(tenant, stored.id, 1);
+        self.start(tenant, stored.marked(), 1);
     }
 
     /// A tenant orders so many times.
@@ -128,15 +128,17 @@ impl Market {
         self.start(tenant, self.flow(ware), n);
     }
 
-    fn start(&mut self, tenant: &Tenant, definition: DefinitionId, n: usize) {
+    fn start(&mut self, tenant: &Tenant, definition: MarkedDefinition, n: usize) {
         let mut requests = Vec::new();
         for _ in 0..n {
             self.n_runs += 1;
             let (key, id) = (RunKey(self.n_runs as u128), format!("run-{}", self.n_runs));
             let id = RunId::new(id).expect("a usable name");
-            let seed = RunSeed { key, tenant: tenant.clone(), id, definition, deadline: None };
+            let MarkedDefinition { id: number, mark } = definition;
+            let tenant_of = tenant.clone();
+            let seed = RunSeed { key, tenant: tenant_of, id, definition: number, deadline: None };
             let input = Payload::empty();
-            requests.push(StartRequest { seed, input, input_digest: [0; 32] });
+            requests.push(StartRequest { seed, mark, input, input_digest: [0; 32] });
             self.runs.entry(tenant.clone()).or_default().push(key);
             if definition == self.flow(Ware::Stray) {
                 self.strays.insert(key);

@@ -104,7 +104,7 @@ impl<'a> Storm<'a> {
         let registration = WorkerRegistration {
             worker: worker.clone(),
             queues: vec![Queue::default_queue()],
-            services: self.flows.iter().take(n_known).map(|flow| flow.service()).collect(),
+            services: self.flows.iter().take(n_known).map(|flow| flow.marked_service()).collect(),
             lease: LEASE,
         };
         at_once(self.link.register_worker(registration)).expect("register a worker");
@@ -120,7 +120,8 @@ impl<'a> Storm<'a> {
             deadline,
         };
         self.runs.push((seed.key, plan));
-        let request = StartRequest { seed, input: number(run as u64), input_digest: [0; 32] };
+        let (input, mark) = (number(run as u64), self.flows[plan].mark);
+        let request = StartRequest { seed, mark, input, input_digest: [0; 32] };
         let answers = at_once(self.link.start(vec![request])).expect("start a run");
         assert!(matches!(answers.as_slice(), [StartAnswer::Started]), "{answers:?}");
     }

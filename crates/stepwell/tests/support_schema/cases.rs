@@ -21,7 +21,7 @@ pub(super) const TABLES: &[Table] = &[
             ("a structure twice", &[("signature", "{digest}")]),
             ("a version below zero", &[("version", "-1")]),
             ("a signature that is too short", &[("signature", "{short}")]),
-            ("a count below zero", &[("revision", "-1")]),
+            ("no mark", &[("mark", "null")]),
             ("no name", &[("workflow", "null")]),
         ],
     },
@@ -63,6 +63,16 @@ pub(super) const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "catalog",
+        only: Some("postgres"),
+        good: &[],
+        other: &[],
+        bad: &[
+            ("a second row", &[("one", "true")]),
+            ("a row that is not the one", &[("one", "false")]),
+        ],
+    },
+    Table {
         name: "counter",
         only: Some("sqlite"),
         good: &[],
@@ -72,9 +82,17 @@ pub(super) const TABLES: &[Table] = &[
     Table {
         name: "worker",
         only: None,
-        good: &[("id", "'w'"), ("lease_micros", "1"), ("seen_at", "0"), ("state", "0"), QUEUES],
-        other: &[("id", "'x'")],
+        good: &[
+            ("no", "1"),
+            ("id", "'w'"),
+            ("lease_micros", "1"),
+            ("seen_at", "0"),
+            ("state", "0"),
+            QUEUES,
+        ],
+        other: &[("no", "2"), ("id", "'x'")],
         bad: &[
+            ("a number twice", &[("no", "1")]),
             ("an id twice", &[("id", "'w'")]),
             ("no lease", &[("lease_micros", "0")]),
             ("no beat", &[("n_beats", "0")]),

@@ -4,6 +4,7 @@ mod callers;
 mod claims;
 mod fair;
 mod fan;
+mod fleet;
 mod functions;
 mod idle;
 mod large;
@@ -62,6 +63,10 @@ pub(crate) enum Scenario {
     Large,
     /// Throughput while a snapshot is held open; PostgreSQL only
     Snapshot,
+    /// What a heartbeat costs that names 100,000 claims
+    Beats,
+    /// How long others wait while workers come, go and die, among 2,000,000 tasks that wait
+    Comings,
 }
 
 impl Scenario {
@@ -104,6 +109,8 @@ impl Scenario {
             Self::Blocked => "blocked",
             Self::Large => "large",
             Self::Snapshot => "snapshot",
+            Self::Beats => "beats",
+            Self::Comings => "comings",
         }
     }
 
@@ -152,6 +159,8 @@ impl Scenario {
             Self::Blocked => claims::blocked(input).await,
             Self::Large => large::measure(input).await,
             Self::Snapshot => snapshot::measure(input).await,
+            Self::Beats => fleet::beats(input).await,
+            Self::Comings => fleet::comings(input).await,
         }
     }
 }

@@ -34,7 +34,7 @@ async fn crowd(input: &ScenarioInput<'_>) -> Result<Part, Failure> {
         return Err(Failure::Unexpected("the workflow was not stored".to_owned()));
     };
     input.progress.begin("sleeps due at one instant", n_runs);
-    let keys = StoreDriver::new(input.store).start(definition.id, TENANT, n_runs).await?;
+    let keys = StoreDriver::new(input.store).start(definition.marked(), TENANT, n_runs).await?;
     load.times.ended(n_runs, input.progress).await?;
     load.settle().await;
     let mut spans = Vec::with_capacity(n_runs);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stepwell_core::id::DefinitionId;
+use stepwell_core::id::{DefinitionId, Mark};
 use stepwell_core::workflow::{self, Definition, KnownVersion, Registration};
 
 use super::MemoryStore;
@@ -40,7 +40,8 @@ fn register(tables: &mut Tables, given: &Definition) -> Result<Arc<StoredDefinit
     Ok(match registration {
         Registration::Same { index } => Arc::clone(&known[index]),
         Registration::Refresh { index, version, definition } => {
-            let stored = Arc::new(StoredDefinition { id: known[index].id, version, definition });
+            let StoredDefinition { id, mark, .. } = *known[index];
+            let stored = Arc::new(StoredDefinition { id, version, definition, mark });
             tables.definitions[stored.id.0 as usize] = Arc::clone(&stored);
             // Steps may have other queues now.
             tables.serve_what_lives();
@@ -48,7 +49,9 @@ fn register(tables: &mut Tables, given: &Definition) -> Result<Arc<StoredDefinit
         }
         Registration::New { version, definition } => {
             let id = DefinitionId(u32::try_from(tables.definitions.len()).unwrap_or(u32::MAX));
-            let stored = Arc::new(StoredDefinition { id, version, definition });
+            // It lives as long as its process, so no number is ever given twice.
+            let mark = Mark(i64::from(id.0));
+            let stored = Arc::new(StoredDefinition { id, version, definition, mark });
             tables.definitions.push(Arc::clone(&stored));
             stored
         }

@@ -335,18 +335,21 @@ impl Queues {
     ) {
         self.served = served;
         let definition = |service: ServiceId| definitions.get(service.0 as usize);
-        let is_used = |(queue, service): &ServiceKey| {
-            definition(*service).is_none_or(|stored| stored.definition.uses_queue(queue))
+        let has_moved = |task: &Queued| {
+            let stored = definition(task.service);
+            stored.is_some_and(|stored| stored.definition.queue(task.node) != task.queue)
         };
         let follow = |task: Queued| {
             let queue = definition(task.service).map(|stored| stored.definition.queue(task.node));
             Queued { queue: queue.unwrap_or_else(|| task.queue.clone()), ..task }
         };
-        let is_misplaced = |key: &&ServiceKey| self.served.contains(*key) || !is_used(key);
-        let back: Vec<_> = self.parked.keys().filter(is_misplaced).cloned().collect();
         // In the order of arrival, whichever queue and workflow they waited for.
-        let back: BTreeMap<u64, Queued> =
-            back.iter().filter_map(|key| self.parked.remove(key)).flatten().collect();
+        let mut back: BTreeMap<u64, Queued> = BTreeMap::new();
+        for (key, parked) in &mut self.parked {
+            let is_served = self.served.contains(key);
+            back.extend(parked.extract_if(.., |_, task| is_served || has_moved(task)));
+        }
+        self.parked.retain(|_, parked| !parked.is_empty());
         for (number, task) in back {
             if let Some(tenant) = self.tenants.get_mut(&task.tenant) {
                 tenant.n_parked -= 1;

@@ -1,5 +1,4 @@
 use async_trait::async_trait;
-use stepwell_core::code::Code;
 use stepwell_core::decide;
 
 use super::claims::hand_over;
@@ -28,10 +27,9 @@ impl Starts for MemoryStore {
 
 fn start(tables: &mut Tables, request: StartRequest) -> Result<StartAnswer, StoreError> {
     let seed = &request.seed;
-    let stored = tables.definition(seed.definition).map_err(|_| StoreError::Refused {
-        code: Code::UnknownWorkflow,
-        message: format!("definition {} is not stored", seed.definition.0),
-    })?;
+    let stored = tables.definition(seed.definition).ok();
+    let stored = stored.filter(|stored| stored.mark == request.mark);
+    let stored = stored.ok_or_else(|| StoreError::unknown_definition(seed.definition))?;
     let name = (seed.tenant.clone(), seed.id.clone());
     if let Some(key) = tables.run_ids.get(&name).copied() {
         let run = tables.run(key)?;

@@ -9,7 +9,8 @@ use super::MemoryStore;
 use super::queues::ServiceKey;
 use super::tables::{Tables, WorkerEntry};
 use crate::ports::{
-    ClaimRef, HeartbeatAnswer, Hint, ReapRequest, Reaped, StoreError, WorkerRegistration, Workers,
+    ClaimRef, HeartbeatAnswer, Hint, MarkedService, ReapRequest, Reaped, StoreError,
+    WorkerRegistration, Workers,
 };
 
 #[async_trait]
@@ -17,6 +18,14 @@ impl Workers for MemoryStore {
     async fn register_worker(&self, registration: WorkerRegistration) -> Result<(), StoreError> {
         self.transact(|tables| {
             let WorkerRegistration { worker, queues, services, lease } = registration;
+            let is_stored = |service: &MarkedService| {
+                let mut stored = tables.definitions.iter();
+                stored.any(|stored| stored.marked_service() == *service)
+            };
+            if !services.iter().all(is_stored) {
+                return Err(StoreError::unknown_service());
+            }
+            let services = services.iter().map(|service| service.id).collect();
             let before = tables.workers.remove(&worker);
             let (claims, in_trial) =
                 before.map(|entry| (entry.claims, entry.in_trial)).unwrap_or_default();

@@ -52,7 +52,7 @@ impl PostgresStore {
         session: &Session,
         request: &ClaimRequest,
     ) -> PgResult<ClaimAnswer> {
-        let queues = self.shared.queues(session);
+        let (ids, queues) = (self.shared.ids(session), self.shared.queues(session));
         let cached = self.shared.guesses.cached_worker(&request.worker);
         let candidates = async {
             match &cached {
@@ -63,7 +63,7 @@ impl PostgresStore {
         let (opened, found, candidates) = tokio::join!(
             biased;
             session.open_timeless(),
-            queues.find_worker(request),
+            queues.find_worker(&ids, request),
             candidates,
         );
         let ((), found, candidates) = (opened?, found?, candidates?);
@@ -99,12 +99,12 @@ impl PostgresStore {
         session: &Session,
         request: &ClaimRequest,
     ) -> PgResult<ClaimAnswer> {
-        let queues = self.shared.queues(session);
+        let (ids, queues) = (self.shared.ids(session), self.shared.queues(session));
         let (opened, locked, found) = tokio::join!(
             biased;
             session.open_timeless(),
             queues.lock_trials(request),
-            queues.find_worker(request),
+            queues.find_worker(&ids, request),
         );
         let ((), (), found) = (opened?, locked?, found?);
         let Some((serving, fence)) = found else {

@@ -8,7 +8,6 @@ use stepwell_core::id::{Node, RunKey};
 use stepwell_core::run::AttemptState;
 use uuid::Uuid;
 
-use super::queue::service::lock_serving_shared;
 use super::rows::{Param, TaskKeys, attempt, corrupt, read_all, token};
 use super::run::happen::DecidedBatch;
 use super::run::write::{Payloads, RunUpdate, Write};
@@ -109,7 +108,7 @@ impl PostgresStore {
         request: &CancelRequest,
     ) -> PgResult<Done<Option<CancelAnswer>>> {
         let session = self.begin(Role::Work).await?;
-        lock_serving_shared(&session).await?;
+        self.shared.ids(&session).lock_serving_shared().await?;
         let runs = self.shared.runs(&session);
         let happening = Happening::Run(RunHappening::Cancelled(request.clone()));
         let happened = Happened { token: None, happening };

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use stepwell_core::id::DefinitionId;
 use stepwell_core::workflow::{self, Definition, KnownVersion, Registration};
 
-use super::rows::{definition, int32, json, read_all};
+use super::rows::{corrupt, definition, int32, json, read_all};
 use super::session::{Done, Params, PgResult, Session};
 use super::sql::{self, Sql};
 use super::wake::pending::WakeKinds;
@@ -15,17 +15,21 @@ const LOCK_DEFINITIONS: Sql = sql::DEFINITION.named("lock_definitions");
 const READ_DEFINITIONS: Sql = sql::DEFINITION.named("read_definitions");
 const INSERT_STEPS: Sql = sql::DEFINITION.named("insert_steps");
 const INSERT_DEFINITION: Sql = sql::DEFINITION.named("insert_definition");
+const DRAW_REVISION: Sql = sql::DEFINITION.named("draw_revision");
 const UPDATE_DEFINITION: Sql = sql::DEFINITION.named("update_definition");
 
 #[async_trait]
 impl Definitions for PostgresStore {
     async fn register(&self, definition: &Definition) -> Result<Arc<StoredDefinition>, StoreError> {
         let registered = self.with_retries(|| self.register_definition_once(definition)).await?;
+        let plans = &self.shared.plans;
+        let mut generation = registered.trusted;
+        if let Some(revision) = registered.revision {
+            generation = Some(plans.forget(revision));
+        }
+        plans.remember(&registered.stored, generation);
         if registered.is_replaced {
             self.shared.wakes.tell(WakeKinds::POLICIES);
-        }
-        self.shared.plans.remember(&registered.stored);
-        if registered.is_replaced {
             // Steps may have other queues now.
             self.settle_some().await;
         }
@@ -55,6 +59,10 @@ struct Registered {
     stored: Arc<StoredDefinition>,
     /// Whether other policies, or another version, were replaced.
     is_replaced: bool,
+    /// What definitions have by now, if that changed.
+    revision: Option<i64>,
+    /// The memory of this process that held when it was stored.
+    trusted: Option<u64>,
 }
 
 impl PostgresStore {
@@ -82,25 +90,33 @@ async fn register(session: &Session, given: &Definition) -> PgResult<Registered>
     let versions: Vec<KnownVersion<'_>> = known.iter().map(StoredDefinition::known).collect();
     let registration = workflow::register(&versions, given)
         .map_err(|conflict| StoreError::version_conflict(given, conflict))?;
+    let is_changed = !matches!(registration, Registration::Same { .. });
     let (stored, is_replaced) = match registration {
         Registration::Same { index } => (known[index].clone(), false),
         Registration::Refresh { index, version, definition } => {
             let (id, body) = (known[index].id, json(&definition)?);
             let params: Params<'_> = &[&int32(id.0), &int32(version), &body];
             session.run(UPDATE_DEFINITION, params).await?;
-            (StoredDefinition { id, version, definition }, true)
+            let mark = known[index].mark;
+            (StoredDefinition { id, version, definition, mark }, true)
         }
         Registration::New { version, definition } => {
             let (signature, body) = (definition.signature.0.as_slice(), json(&definition)?);
             let params: Params<'_> = &[&definition.workflow, &int32(version), &signature, &body];
             let row = session.one(INSERT_DEFINITION, params).await?;
-            let id = row.as_ref().map(definition::read_id).transpose()?;
-            let id = id.unwrap_or(DefinitionId(0));
+            let row = row.ok_or_else(|| corrupt("a definition got no number"))?;
+            let (id, mark) = definition::read_inserted(&row)?;
             insert_steps(session, id, &definition).await?;
-            (StoredDefinition { id, version, definition }, false)
+            (StoredDefinition { id, version, definition, mark }, false)
         }
     };
-    Ok(Registered { stored: Arc::new(stored), is_replaced })
+    let mut revision = None;
+    if is_changed {
+        let row = session.one(DRAW_REVISION, &[]).await?;
+        revision = row.as_ref().map(definition::read_revision).transpose()?;
+    }
+    let (stored, trusted) = (Arc::new(stored), session.trusted());
+    Ok(Registered { stored, is_replaced, revision, trusted })
 }
 
 /// Writes the names of steps down where views find them.

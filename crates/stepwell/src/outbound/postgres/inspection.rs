@@ -88,7 +88,8 @@ async fn dump(session: &Session) -> PgResult<StoreDump> {
     for row in session.all(READ_WORKERS, &[]).await? {
         let (no, worker) = worker::read_name(&row)?;
         let claims = session.all(READ_CLAIMS, &[&vec![no]]).await?;
-        let claims = read_all(&claims, |row| Ok(worker::read_claim(row)?.claim))?;
+        let mut claims = read_all(&claims, |row| Ok(worker::read_claim(row)?.claim))?;
+        claims.sort_unstable();
         dump.claims.insert(worker, claims);
     }
     if let Some(row) = session.one(MISCOUNTED_CLAIMS, &[]).await? {

@@ -35,6 +35,7 @@ mod timers;
 mod wake;
 mod workers;
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -42,13 +43,15 @@ use std::sync::atomic::AtomicBool;
 pub use connection::options::PostgresOptions;
 use connection::pool::Pool;
 use connection::role::Role;
-use lookup::{Guesses, IdCache, IdLookup, PlanCache};
+use lookup::tenants::open_and_number;
+use lookup::{Beliefs, Guesses, IdCache, IdLookup, PlanCache, identity};
 use queue::positions::insert_missing_positions;
 use queue::watermark::Watermarks;
 use queue::{LimitsSeen, QueueSet};
 use run::RunSet;
 use session::{Conflict, Done, Params, PgError, PgResult, Session, retry};
 use sql::Sql;
+use stepwell_core::id::Tenant;
 use tokio_postgres::Row;
 use wake::pending::PendingWakes;
 
@@ -85,8 +88,17 @@ impl Shared {
         }
     }
 
+    /// What this process believes of the database, before it uses anything that it remembers.
+    fn beliefs(&self) -> Beliefs {
+        Beliefs::of(&self.ids, &self.plans)
+    }
+
     fn ids<'s>(&'s self, session: &'s Session) -> IdLookup<'s> {
-        IdLookup { session, cache: &self.ids, plans: &self.plans }
+        self.ids_by(session, self.beliefs())
+    }
+
+    fn ids_by<'s>(&'s self, session: &'s Session, beliefs: Beliefs) -> IdLookup<'s> {
+        IdLookup { session, cache: &self.ids, plans: &self.plans, beliefs }
     }
 
     fn queues<'s>(&'s self, session: &'s Session) -> QueueSet<'s> {
@@ -95,7 +107,13 @@ impl Shared {
     }
 
     fn runs<'s>(&'s self, session: &'s Session) -> RunSet<'s> {
-        RunSet { session, ids: self.ids(session), queues: self.queues(session) }
+        self.runs_by(session, self.beliefs())
+    }
+
+    /// As [`runs`](Self::runs), for what used what is remembered before, by these beliefs.
+    fn runs_by<'s>(&'s self, session: &'s Session, beliefs: Beliefs) -> RunSet<'s> {
+        let ids = self.ids_by(session, beliefs);
+        RunSet { session, ids, queues: self.queues(session) }
     }
 }
 
@@ -114,15 +132,33 @@ impl PostgresStore {
     /// Begins a transaction and reads its time.
     async fn begin(&self, role: Role) -> PgResult<Session> {
         let session = self.unopened(role).await?;
-        session.open().await?;
+        self.shared.ids(&session).open().await?;
         Ok(session)
     }
 
     /// As [`begin`](Self::begin), for what takes a leader longer than a look.
     async fn begin_duty(&self) -> PgResult<Session> {
         let session = Session::unopened_duty(&self.shared.pool).await?;
-        session.open().await?;
+        self.shared.ids(&session).open().await?;
         Ok(session)
+    }
+
+    /// The numbers of tenants; new ones get theirs in a transaction of their own.
+    async fn tenant_nos(&self, tenants: &[Tenant]) -> PgResult<HashMap<Tenant, u32>> {
+        if let Some(cached) = self.shared.ids.cached_tenant_nos(tenants) {
+            return Ok(cached);
+        }
+        let session = self.unopened(Role::Work).await?;
+        let numbers = open_and_number(&self.shared.ids(&session), tenants).await?;
+        session.end();
+        Ok(numbers)
+    }
+
+    /// What this process believes, by which it looked up something since `before`.
+    fn beliefs_since(&self, before: Beliefs) -> Beliefs {
+        let now = self.shared.beliefs();
+        // If all was forgotten meanwhile, what was looked up before is not of what is known now.
+        if now.is_same_memory(before) { now } else { before }
     }
 
     /// Commits.
@@ -185,8 +221,9 @@ impl PostgresStore {
             Conflict::OutOfPositions(full) => guesses.remember_full(full),
             Conflict::WrongFailures(failures) => guesses.remember_failures(failures),
             Conflict::RunsChanged => ids.forget_runs(),
-            Conflict::PoliciesChanged(revisions) => plans.saw_revisions(revisions),
-            Conflict::TenantsRenumbered => ids.forget_tenants(),
+            Conflict::OtherDatabase(revision) => {
+                identity::forget(ids, plans, revision);
+            }
             Conflict::NoPositionRow(missing) => insert_missing_positions(pool, &missing).await?,
             Conflict::Deadlock(_) | Conflict::SettingsChanged | Conflict::RunGone => {}
         }

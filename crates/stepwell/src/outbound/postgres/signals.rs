@@ -6,7 +6,7 @@ use stepwell_core::id::RunKey;
 use stepwell_core::run::WaitRow;
 use uuid::Uuid;
 
-use super::queue::service::begin_serving;
+use super::lookup::IdLookup;
 use super::rows::run::RunNames;
 use super::rows::{corrupt, key, read_all, rows_max as limit, run, signal, wait};
 use super::run::happen::DecidedBatch;
@@ -76,7 +76,7 @@ impl PostgresStore {
         let runs = self.shared.runs(session);
         let names = names_of(requests);
         let is_open = !names.is_empty();
-        let named = if is_open { open_and_find(session, &names).await? } else { HashMap::new() };
+        let named = if is_open { open_and_find(&runs.ids, &names).await? } else { HashMap::new() };
         let targets: Vec<Option<RunKey>> = requests
             .iter()
             .map(|request| match &request.to {
@@ -115,15 +115,15 @@ fn names_of(requests: &[SignalRequest]) -> Vec<(&str, &str)> {
 
 /// Opens the transaction and finds runs by their names, which never change.
 async fn open_and_find(
-    session: &Session,
+    ids: &IdLookup<'_>,
     names: &[(&str, &str)],
 ) -> PgResult<HashMap<RunNames, RunKey>> {
-    let (tenants, ids): (Vec<&str>, Vec<&str>) = names.iter().copied().unzip();
-    let params: Params<'_> = &[&tenants, &ids];
+    let (tenants, run_ids): (Vec<&str>, Vec<&str>) = names.iter().copied().unzip();
+    let params: Params<'_> = &[&tenants, &run_ids];
     let (begun, found) = tokio::join!(
         biased;
-        begin_serving(session),
-        session.all(FIND_RUN_KEYS, params),
+        ids.begin_serving(),
+        ids.session.all(FIND_RUN_KEYS, params),
     );
     begun?;
     Ok(read_all(&found?, run::read_named)?.into_iter().collect())

@@ -1,14 +1,13 @@
 use std::collections::{BTreeSet, HashSet};
 
 use async_trait::async_trait;
-use stepwell_core::code::Code;
 use stepwell_core::id::{DefinitionId, Tenant};
 use stepwell_core::queue::FairError;
 
-use super::lookup::tenants::tenant_nos;
-use super::run::start::{Definitions, NewRuns};
+use super::run::RunSet;
+use super::run::start::{Definitions, NewRuns, definition_of};
 use super::run::write::{Payloads, Write};
-use super::session::{Done, Learned, PgResult, Session};
+use super::session::{Done, Learned, PgResult};
 use super::{PostgresStore, Role};
 use crate::ports::{ClaimRequest, StartAnswer, StartRequest, Started, Starts, StoreError};
 
@@ -33,11 +32,14 @@ impl PostgresStore {
         let mut seen = HashSet::new();
         let tenants = requests.iter().map(|r| &r.seed.tenant).filter(|tenant| seen.insert(*tenant));
         let tenants: Vec<Tenant> = tenants.cloned().collect();
-        let numbers = tenant_nos(&self.shared.pool, &self.shared.ids, &tenants).await?;
+        let beliefs = self.shared.beliefs();
+        let numbers = self.tenant_nos(&tenants).await?;
         let definitions = self.definitions_of(requests).await?;
         let session = self.unopened(Role::Work).await?;
         let new = NewRuns::of(requests, &numbers, &definitions);
-        let answer = self.start_within(&session, requests, &new, &definitions, offer).await;
+        let runs = self.shared.runs_by(&session, self.beliefs_since(beliefs));
+        let answer = self.start_within(&runs, requests, &new, &definitions, offer).await;
+        drop(runs);
         self.commit_or_roll_back(session, answer).await
     }
 
@@ -59,19 +61,20 @@ impl PostgresStore {
     /// Inserts runs whose ids are free, and commits them with everything that belongs to them.
     async fn start_within(
         &self,
-        session: &Session,
+        runs: &RunSet<'_>,
         requests: &[StartRequest],
         new: &NewRuns<'_>,
         definitions: &Definitions,
         offer: Option<&ClaimRequest>,
     ) -> PgResult<Done<Started>> {
-        let runs = self.shared.runs(session);
         let (inserted, idle) = runs.open_and_insert(new, offer).await?;
         let existing = runs.find_existing(requests, &inserted.keys).await?;
         let mut answers = Vec::with_capacity(requests.len());
         for request in requests {
-            answers.push(match definitions.get(&request.seed.definition) {
-                None => StartAnswer::Refused(unknown_definition(request)),
+            answers.push(match definition_of(definitions, request) {
+                None => {
+                    StartAnswer::Refused(StoreError::unknown_definition(request.seed.definition))
+                }
                 Some(_) if inserted.keys.contains(&request.seed.key) => StartAnswer::Started,
                 Some(_) if !new.has_tenant(&request.seed.tenant) => {
                     StartAnswer::Refused(FairError::TooManyTenants.into())
@@ -82,16 +85,11 @@ impl PostgresStore {
                 }
             });
         }
-        let (updates, inputs) = new.updates(session.now(), &inserted.keys);
+        let (updates, inputs) = new.updates(runs.session.now(), &inserted.keys);
         let (tenants, payloads, closes) = (inserted.tenants, Payloads::Inputs(&inputs), true);
         let outcome = runs.write(Write { updates, tenants, payloads, closes, idle }).await?;
         let learned = Learned { limits: runs.queues.learned().limits, ..inserted.learned };
         let answer = Started { answers, handed_over: outcome.handed_over };
         Ok(Done { answer, hints: outcome.hints, learned })
     }
-}
-
-fn unknown_definition(request: &StartRequest) -> StoreError {
-    let message = format!("definition {} is not stored", request.seed.definition.0);
-    StoreError::Refused { code: Code::UnknownWorkflow, message }
 }

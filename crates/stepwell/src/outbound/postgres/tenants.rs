@@ -3,9 +3,8 @@ use stepwell_core::id::Tenant;
 use stepwell_core::queue::FairError;
 use tokio_postgres::Row;
 
-use super::lookup::tenants::{READ_TENANTS_BY_NAME, tenant_nos};
+use super::lookup::tenants::READ_TENANTS_BY_NAME;
 use super::queue::LOCK_TENANTS;
-use super::queue::service::lock_serving_shared;
 use super::rows::tenant::{self, DefaultTenant};
 use super::rows::{corrupt, int32, read_all, rows_max};
 use super::session::{Done, PgResult};
@@ -70,11 +69,13 @@ impl PostgresStore {
         settings: TenantSettings,
     ) -> PgResult<Done<()>> {
         let asked = std::slice::from_ref(tenant);
-        let numbers = tenant_nos(&self.shared.pool, &self.shared.ids, asked).await?;
+        let beliefs = self.shared.beliefs();
+        let numbers = self.tenant_nos(asked).await?;
         let too_many = || StoreError::from(FairError::TooManyTenants);
         let tenant_no = numbers.get(tenant).copied().ok_or_else(too_many)?;
-        let session = self.begin(Role::Work).await?;
-        lock_serving_shared(&session).await?;
+        let session = self.unopened(Role::Work).await?;
+        let ids = self.shared.ids_by(&session, self.beliefs_since(beliefs));
+        ids.open_serving().await?;
         let number = int32(tenant_no);
         // Waits for transactions that counted by the old settings.
         session.run(LOCK_TENANTS, &[&vec![number]]).await?;
@@ -105,7 +106,7 @@ impl PostgresStore {
     /// who comes later reads the new one.
     async fn settle_once(&self) -> PgResult<Done<bool>> {
         let session = self.begin(Role::Work).await?;
-        lock_serving_shared(&session).await?;
+        self.shared.ids(&session).lock_serving_shared().await?;
         let default = default_tenant(&session.all(LOCK_DEFAULT_TENANT, &[]).await?)?;
         let queues = self.shared.queues(&session);
         let mut next = None;

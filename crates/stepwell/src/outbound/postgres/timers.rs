@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use stepwell_core::id::{Epoch, Node, RunKey};
 
 use super::lead::timers::{fire, put_off};
-use super::queue::service::lock_serving_shared;
 use super::rows::int;
 use super::rows::timer::read_until_due;
 use super::session::{Done, Params, PgResult};
@@ -57,7 +56,7 @@ impl PostgresStore {
 
     async fn fire_once(&self, epoch: Epoch, timers_max: usize) -> PgResult<Done<FiredTimers>> {
         let session = self.begin_duty().await?;
-        lock_serving_shared(&session).await?;
+        self.shared.ids(&session).lock_serving_shared().await?;
         let runs = self.shared.runs(&session);
         let (answer, hints) = fire(&runs, epoch, timers_max).await?;
         let learned = runs.queues.learned();

@@ -4,9 +4,12 @@ use async_trait::async_trait;
 use stepwell_core::id::{Epoch, Queue, WorkerId};
 use stepwell_core::lease::Life;
 
-use super::lead::reap::{DELETE_PROGRESS, DELETE_SERVE, READ_CLAIMS, end_workers, reap};
-use super::lookup::plans::DEFINITION_REVISIONS;
-use super::queue::service::{lock_serving_exclusive, lock_serving_shared};
+use super::lead::reap::{
+    DELETE_PROGRESS, DELETE_SERVE, LostWorkers, READ_CLAIMS, TAKEN_MAX, end_workers, lose_workers,
+    read_lost, take_lost,
+};
+use super::lead::term::check_epoch;
+use super::queue::service::lock_serving_exclusive;
 use super::rows::{definition, int32, read_all, worker};
 use super::session::{Done, Learned, Params, PgResult, Session};
 use super::sql::{self, Sql};
@@ -16,6 +19,7 @@ use crate::ports::{
     Workers,
 };
 
+const COUNT_MARKED: Sql = sql::DEFINITION.named("count_marked");
 const UPSERT_WORKER: Sql = sql::WORKER.named("upsert_worker");
 const INSERT_SERVE: Sql = sql::WORKER.named("insert_serve");
 const RENEW_LEASE: Sql = sql::WORKER.named("renew_lease");
@@ -38,9 +42,6 @@ impl Workers for PostgresStore {
     ) -> Result<HeartbeatAnswer, StoreError> {
         let session = self.begin(Role::Heartbeat).await?;
         let answer = heartbeat(&session, worker, claims).await?;
-        if let Some(row) = session.one(DEFINITION_REVISIONS, &[]).await? {
-            self.shared.plans.saw_revisions(definition::read_revisions(&row)?);
-        }
         self.commit_session(session).await?;
         Ok(answer)
     }
@@ -61,8 +62,15 @@ impl Workers for PostgresStore {
     }
 
     async fn reap(&self, epoch: Epoch, request: ReapRequest) -> Result<Reaped, StoreError> {
-        let reaped = self.with_retries(|| self.reap_once(epoch, &request)).await?;
-        if reaped.n_workers > 0 {
+        let lost = self.with_retries(|| self.lose_workers_once(epoch, &request)).await?;
+        let mut reaped = Reaped::default();
+        for taken in lost.held.chunks(TAKEN_MAX) {
+            let take = || self.take_lost_once(epoch, taken, request.crash_limit);
+            reaped.n_tasks += self.with_retries(take).await?;
+        }
+        if !lost.numbers.is_empty() {
+            let end = || self.end_lost_once(epoch, &lost.numbers);
+            reaped.n_workers = self.with_retries(end).await?;
             self.settle_some().await;
         }
         Ok(reaped)
@@ -80,10 +88,27 @@ impl PostgresStore {
         let row = session.one(UPSERT_WORKER, params).await?;
         let no = row.as_ref().map(worker::read_no).transpose()?.unwrap_or_default();
         session.run(DELETE_SERVE, &[&vec![no]]).await?;
-        let services: Vec<i32> = registration.services.iter().map(|id| int32(id.0)).collect();
+        let services = self.services_of(&session, registration).await?;
         session.run(INSERT_SERVE, &[&no, &queues, &services]).await?;
         self.commit_session(session).await?;
         Ok(Done::telling((), Hint::Ready, Learned::default()))
+    }
+
+    /// The numbers of the services of a worker, if they are those that it means.
+    async fn services_of(
+        &self,
+        session: &Session,
+        registration: &WorkerRegistration,
+    ) -> PgResult<Vec<i32>> {
+        let services = registration.services.iter();
+        let (numbers, marks): (Vec<i32>, Vec<i64>) =
+            services.map(|service| (int32(service.id.0), service.mark.0)).unzip();
+        let row = session.one(COUNT_MARKED, &[&numbers, &marks]).await?;
+        let n_found = row.as_ref().map(definition::read_count).transpose()?.unwrap_or_default();
+        if n_found < u64::try_from(numbers.len()).unwrap_or(u64::MAX) {
+            return Err(StoreError::unknown_service().into());
+        }
+        Ok(numbers)
     }
 
     /// Moves some of the tasks that have to, now that workers came or went. What is done is done:
@@ -96,7 +121,7 @@ impl PostgresStore {
 
     async fn settle_services_once(&self) -> PgResult<Done<bool>> {
         let session = self.begin(Role::Work).await?;
-        lock_serving_shared(&session).await?;
+        self.shared.ids(&session).lock_serving_shared().await?;
         let queues = self.shared.queues(&session);
         let settled = queues.settle_services(&self.shared.ids(&session)).await?;
         let learned = queues.learned();
@@ -124,13 +149,44 @@ impl PostgresStore {
         Ok(Done { answer: (), hints, learned: Learned::default() })
     }
 
-    async fn reap_once(&self, epoch: Epoch, request: &ReapRequest) -> PgResult<Done<Reaped>> {
+    async fn lose_workers_once(
+        &self,
+        epoch: Epoch,
+        request: &ReapRequest,
+    ) -> PgResult<Done<LostWorkers>> {
         let session = self.begin_duty().await?;
+        let mut lost = lose_workers(&session, epoch, request).await?;
+        self.commit_session(session).await?;
+        if !lost.numbers.is_empty() {
+            // Nobody waits for this: they claim nothing any more.
+            let session = self.begin_duty().await?;
+            read_lost(&session, &mut lost, request.crash_limit).await?;
+            self.commit_session(session).await?;
+        }
+        Ok(Done::quiet(lost))
+    }
+
+    async fn take_lost_once(
+        &self,
+        epoch: Epoch,
+        taken: &[(ClaimRef, u32)],
+        crash_limit: u32,
+    ) -> PgResult<Done<usize>> {
+        let session = self.begin_duty().await?;
+        self.shared.ids(&session).lock_serving_shared().await?;
         let runs = self.shared.runs(&session);
-        let (answer, hints) = reap(&runs, epoch, request).await?;
+        let (answer, hints) = take_lost(&runs, epoch, taken, crash_limit).await?;
         let learned = runs.queues.learned();
         self.commit_session(session).await?;
         Ok(Done { answer, hints, learned })
+    }
+
+    async fn end_lost_once(&self, epoch: Epoch, lost: &[i64]) -> PgResult<Done<usize>> {
+        let session = self.begin_duty().await?;
+        check_epoch(&session, epoch).await?;
+        let n_ended = end_workers(&session, lost).await?;
+        self.commit_session(session).await?;
+        Ok(Done::telling(n_ended, Hint::Ready, Learned::default()))
     }
 }
 

@@ -53,20 +53,26 @@ fn register(
     let versions: Vec<KnownVersion<'_>> = known.iter().map(StoredDefinition::known).collect();
     let registration = workflow::register(&versions, given)
         .map_err(|conflict| StoreError::version_conflict(given, conflict))?;
+    let is_changed = !matches!(registration, Registration::Same { .. });
     let is_replaced = matches!(registration, Registration::Refresh { .. });
     let stored = match registration {
         Registration::Same { index } => known.swap_remove(index),
         Registration::Refresh { index, version, definition } => {
-            let stored = StoredDefinition { id: known[index].id, version, definition };
+            let StoredDefinition { id, mark, .. } = known[index];
+            let stored = StoredDefinition { id, version, definition, mark };
             rows::definition::update(file, &stored)?;
-            // What is read next is fresh; should this transaction not stand, that reads the old.
-            transaction.definitions.forget(stored.id);
             stored
         }
         Registration::New { version, definition } => {
-            let id = rows::definition::insert(file, version, &definition)?;
-            StoredDefinition { id, version, definition }
+            let (id, mark) = rows::definition::insert(file, version, &definition)?;
+            StoredDefinition { id, version, definition, mark }
         }
     };
+    if is_changed {
+        // What is read next is fresh; should this transaction not stand, that reads the old.
+        let revision = rows::store::draw_revision(file)?;
+        transaction.cache.counters().revision = revision;
+        transaction.definitions.keep_for(revision);
+    }
     Ok(Registered { stored: Arc::new(stored), is_replaced })
 }

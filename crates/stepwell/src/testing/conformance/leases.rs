@@ -49,7 +49,7 @@ pub(super) async fn a_heartbeat_renews_the_lease(world: &World) {
 
 pub(super) async fn every_registration_and_every_heartbeat_is_a_beat(world: &World) {
     let flow = world.define("a").await;
-    let (queues, flows) = (vec![Queue::default_queue()], vec![flow.0.service()]);
+    let (queues, flows) = (vec![Queue::default_queue()], vec![flow.0.marked_service()]);
     let second = world.register("second", queues, flows, LEASE * 2).await;
     let lives = async || world.store().lives().await.expect("look at workers");
     let before = lives().await;
@@ -93,7 +93,7 @@ pub(super) async fn a_worker_that_has_beaten_since_it_was_found_dead_is_not_reap
 
 pub(super) async fn every_worker_has_a_lease_of_its_own(world: &World) {
     let flow = world.define("a").await;
-    let (queues, flows) = (vec![Queue::default_queue()], vec![flow.0.service()]);
+    let (queues, flows) = (vec![Queue::default_queue()], vec![flow.0.marked_service()]);
     let short = world.register("short", queues.clone(), flows.clone(), LEASE / 3).await;
     let long = world.register("long", queues, flows, LEASE * 10).await;
     world.pass(LEASE / 3 + TICK);

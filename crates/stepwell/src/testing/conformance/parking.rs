@@ -97,6 +97,21 @@ pub(super) async fn a_parked_task_follows_when_its_step_gets_another_queue(world
     assert_eq!(world.claim_one().await.claim.run, run.key);
 }
 
+pub(super) async fn a_parked_task_follows_when_other_steps_keep_its_queue(world: &World) {
+    // G13: the queue is still that of another step, so tasks of that one stay.
+    let old = world.define_unserved(Sketch::from("a @ old; b @ old").named("deployed")).await;
+    let run = world.start(&old).await;
+    let new = world.define_unserved(Sketch::from("a @ new; b @ old").named("deployed")).await;
+    assert_eq!(new.0.id, old.0.id, "policies are no structure");
+    settle(world).await;
+    let worker = world.hire_for("new", &["new"], &[&new]).await;
+    settle(world).await;
+    let claimed = world.claim(&worker, 2).await;
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(claimed[0].claim.node, new.node("a"));
+    assert!(is_parked(world, &run, "b").await);
+}
+
 pub(super) async fn a_ready_task_follows_when_the_last_worker_of_its_old_queue_leaves(
     world: &World,
 ) {

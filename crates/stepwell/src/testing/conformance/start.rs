@@ -2,11 +2,11 @@
 
 use futures_util::future::join_all;
 use stepwell_core::code::Code;
-use stepwell_core::id::{DefinitionId, RunKey};
+use stepwell_core::id::{DefinitionId, Mark, Queue, RunKey};
 use stepwell_core::run::RunStatus;
 
-use super::world::{Sketch, TENANT, World, run_of};
-use crate::ports::{Clock, StartAnswer, StoreError};
+use super::world::{LEASE, Sketch, TENANT, World, run_of, worker};
+use crate::ports::{Clock, MarkedService, StartAnswer, StoreError, TaskPlace, WorkerRegistration};
 
 fn expect_refused(answer: &StartAnswer, expected: Code) {
     let StartAnswer::Refused(StoreError::Refused { code, message }) = answer else {
@@ -184,6 +184,32 @@ pub(super) async fn a_refused_start_stores_nothing(world: &World) {
     expect_refused(&world.unchanged_by(world.try_start(request)).await, Code::UnknownWorkflow);
     assert!(world.store().find(&run.tenant, &run.id).await.expect("find a run").is_none());
     assert!(world.store().run(run.key).await.expect("read a run").is_none());
+}
+
+pub(super) async fn a_start_that_means_another_definition_stores_nothing(world: &World) {
+    // FD11: as whoever remembers a number has it that was given anew in a restored database.
+    let flow = world.define("a").await;
+    let mut request = world.request(TENANT, "mistaken", &flow, b"input");
+    request.mark = Mark(request.mark.0.wrapping_add(1));
+    expect_refused(&world.unchanged_by(world.try_start(request)).await, Code::UnknownWorkflow);
+}
+
+pub(super) async fn a_worker_that_means_another_definition_is_not_registered(world: &World) {
+    // FD11
+    let flow = world.define_unserved("a").await;
+    let MarkedService { id, mark } = flow.0.marked_service();
+    let mistaken = MarkedService { id, mark: Mark(mark.0.wrapping_add(1)) };
+    let registration = WorkerRegistration {
+        worker: worker("mistaken"),
+        queues: vec![Queue::default_queue()],
+        services: vec![mistaken],
+        lease: LEASE,
+    };
+    let register = world.store().register_worker(registration);
+    let refused = world.unchanged_by(register).await.expect_err("it means another definition");
+    assert!(matches!(refused, StoreError::Refused { code: Code::UnknownWorkflow, .. }));
+    let run = world.start(&flow).await;
+    assert_eq!(world.place(&run, "a").await, Some(TaskPlace::Parked));
 }
 
 pub(super) async fn an_empty_batch_starts_nothing(world: &World) {

@@ -18,10 +18,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use stepwell_core::id::{Node, Queue, RunId, RunKey, ServiceId, Tenant, WorkerId};
+use stepwell_core::id::{Node, Queue, RunId, RunKey, Tenant, WorkerId};
 
 use super::invariants::{check_invariants, regressions};
-use crate::ports::{DynStore, StoreDump, StoredDefinition};
+use crate::ports::{DynStore, MarkedService, StoreDump, StoredDefinition};
 use crate::testing::ManualClock;
 
 pub use beats::Beats;
@@ -65,7 +65,7 @@ struct Desk {
     n_flows: u64,
     n_claims: u64,
     n_signals: u64,
-    served: Vec<ServiceId>,
+    served: Vec<MarkedService>,
     queues: BTreeSet<Queue>,
     workers: BTreeSet<WorkerId>,
     beats: Beats,

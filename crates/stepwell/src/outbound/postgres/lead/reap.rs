@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use stepwell_core::decide::{Happening, TaskHappening};
-use stepwell_core::id::Epoch;
+use stepwell_core::decide::{Happening, TaskHappening, Verdict};
+use stepwell_core::id::{Epoch, Token};
 use stepwell_core::lease::{LastBeat, losses_after};
 
 use super::super::queue::service::lock_serving_exclusive;
@@ -13,43 +13,104 @@ use super::super::run::{Happened, Happenings, RunSet};
 use super::super::session::{PgResult, Session};
 use super::super::sql::{self, Sql};
 use super::term::check_epoch;
-use crate::ports::{Hint, HintSet, ReapRequest, Reaped};
+use crate::ports::{ClaimRef, HintSet, ReapRequest};
 
 pub(crate) const READ_CLAIMS: Sql = sql::WORKER.named("read_claims");
 const END_WORKERS: Sql = sql::WORKER.named("end_workers");
 const FOLD_FRONTIERS: Sql = sql::POSITION.named("fold_frontiers");
 pub(crate) const DELETE_SERVE: Sql = sql::WORKER.named("delete_serve");
 pub(crate) const DELETE_PROGRESS: Sql = sql::PROGRESS.named("delete_progress");
+const NEXT_CLAIM_COUNT: Sql = sql::WORKER.named("next_claim_count");
+const MARK_WORKERS_LOST: Sql = sql::WORKER.named("mark_workers_lost");
 const LOCK_SILENT: Sql = sql::WORKER.named("lock_silent");
 
-/// Marks workers dead that have not beaten since, and takes their tasks from them.
-pub(crate) async fn reap(
-    runs: &RunSet<'_>,
-    epoch: Epoch,
-    request: &ReapRequest,
-) -> PgResult<(Reaped, HintSet)> {
-    let session = runs.session;
-    check_epoch(session, epoch).await?;
-    lock_serving_exclusive(session).await?;
-    let dead = lock_silent(session, &request.dead).await?;
-    let mut reaped = Reaped { n_workers: dead.len(), n_tasks: 0 };
-    if dead.is_empty() {
-        return Ok((reaped, HintSet::default()));
-    }
-    end_workers(session, &dead).await?;
-    session.run(DELETE_SERVE, &[&dead]).await?;
-    session.run(DELETE_PROGRESS, &[&dead]).await?;
-    let (n_tasks, mut hints) = lose(runs, &dead, request.crash_limit).await?;
-    reaped.n_tasks = n_tasks;
-    hints.add(Hint::Ready);
-    Ok((reaped, hints))
+/// Most tasks that one transaction takes from dead workers.
+pub(crate) const TAKEN_MAX: usize = 500;
+
+/// Workers that serve nothing any more, and whose tasks are still to be taken.
+pub(crate) struct LostWorkers {
+    pub(crate) numbers: Vec<i64>,
+    /// What they claimed before has lesser tokens; one that registers again may claim more.
+    before: Token,
+    /// What they held, and how often each task is lost then.
+    pub(crate) held: Vec<(ClaimRef, u32)>,
 }
 
-/// Workers have nothing any more that could be taken from them. They are locked, so no claim of
-/// theirs is under way.
-pub(crate) async fn end_workers(session: &Session, ended: &[i64]) -> PgResult<()> {
-    session.run(END_WORKERS, &[&ended]).await?;
-    session.run(FOLD_FRONTIERS, &[&ended]).await
+/// Lets workers serve nothing any more that have not beaten since, and looks at what they held.
+/// Whoever enqueues tasks waits for it, so it touches the rows of these workers only. They neither
+/// claim nor beat behind it. Should the leader go before their tasks are taken, the next one finds
+/// them as workers that left.
+pub(crate) async fn lose_workers(
+    session: &Session,
+    epoch: Epoch,
+    request: &ReapRequest,
+) -> PgResult<LostWorkers> {
+    check_epoch(session, epoch).await?;
+    lock_serving_exclusive(session).await?;
+    let numbers = lock_silent(session, &request.dead).await?;
+    let row = session.one(NEXT_CLAIM_COUNT, &[]).await?;
+    let count = row.as_ref().map(worker::read_claim_count).transpose()?.unwrap_or_default();
+    let lost = LostWorkers { before: Token::new(count, 0), held: Vec::new(), numbers };
+    let numbers = &lost.numbers;
+    if numbers.is_empty() {
+        return Ok(lost);
+    }
+    session.run(MARK_WORKERS_LOST, &[numbers]).await?;
+    session.run(DELETE_SERVE, &[numbers]).await?;
+    session.run(DELETE_PROGRESS, &[numbers]).await?;
+    Ok(lost)
+}
+
+/// What dead workers hold, in order, with the losses that each task has then: all tasks of a worker
+/// are charged together.
+pub(crate) async fn read_lost(
+    session: &Session,
+    lost: &mut LostWorkers,
+    crash_limit: u32,
+) -> PgResult<()> {
+    let mut by_worker: BTreeMap<i64, Vec<HeldClaim>> = BTreeMap::new();
+    for row in session.all(READ_CLAIMS, &[&lost.numbers]).await? {
+        let held = worker::read_claim(&row)?;
+        if held.claim.token < lost.before {
+            by_worker.entry(held.worker).or_default().push(held);
+        }
+    }
+    for mut claims in by_worker.into_values() {
+        claims.sort_unstable_by_key(|held| held.claim);
+        let losses: Vec<u32> = claims.iter().map(|held| held.losses).collect();
+        let claims = claims.into_iter().map(|held| held.claim);
+        lost.held.extend(claims.zip(losses_after(&losses, crash_limit)));
+    }
+    Ok(())
+}
+
+/// Takes tasks from dead workers, and says how many. What was taken before is left alone.
+pub(crate) async fn take_lost(
+    runs: &RunSet<'_>,
+    epoch: Epoch,
+    taken: &[(ClaimRef, u32)],
+    crash_limit: u32,
+) -> PgResult<(usize, HintSet)> {
+    check_epoch(runs.session, epoch).await?;
+    let mut happenings = Happenings::new();
+    for (claim, losses) in taken {
+        let lost = TaskHappening::Lost { losses: *losses, crash_limit };
+        let happened =
+            Happened { token: Some(claim.token), happening: Happening::Task(claim.node, lost) };
+        happenings.entry(claim.run).or_default().push(happened);
+    }
+    let (mut verdicts, hints) = runs.happen(happenings).await?;
+    let is_taken =
+        |(claim, _): &&(ClaimRef, u32)| verdicts.next(claim.run).is_some_and(Verdict::is_applied);
+    Ok((taken.iter().filter(is_taken).count(), hints))
+}
+
+/// Workers have nothing any more that could be taken from them. Says how many were not known to
+/// have ended.
+pub(crate) async fn end_workers(session: &Session, ended: &[i64]) -> PgResult<usize> {
+    let rows = session.all(END_WORKERS, &[&ended]).await?;
+    session.run(FOLD_FRONTIERS, &[&ended]).await?;
+    Ok(rows.len())
 }
 
 /// The numbers of workers of which nothing was heard since those beats.
@@ -58,26 +119,4 @@ async fn lock_silent(session: &Session, beats: &[LastBeat]) -> PgResult<Vec<i64>
     let n_beats: Vec<i64> = beats.iter().map(|beat| int(beat.n_beats)).collect();
     let rows = session.all(LOCK_SILENT, &[&ids, &n_beats]).await?;
     Ok(read_all(&rows, worker::read_no)?)
-}
-
-/// Takes all tasks of dead workers from them, charged together by worker. Says how many.
-async fn lose(runs: &RunSet<'_>, dead: &[i64], crash_limit: u32) -> PgResult<(usize, HintSet)> {
-    let mut by_worker: BTreeMap<i64, Vec<HeldClaim>> = BTreeMap::new();
-    for row in runs.session.all(READ_CLAIMS, &[&dead]).await? {
-        let held = worker::read_claim(&row)?;
-        by_worker.entry(held.worker).or_default().push(held);
-    }
-    let n_tasks = by_worker.values().map(Vec::len).sum();
-    let mut happenings = Happenings::new();
-    for claims in by_worker.into_values() {
-        let losses: Vec<u32> = claims.iter().map(|held| held.losses).collect();
-        for (held, losses) in claims.into_iter().zip(losses_after(&losses, crash_limit)) {
-            let lost = TaskHappening::Lost { losses, crash_limit };
-            let happening = Happening::Task(held.claim.node, lost);
-            let happened = Happened { token: Some(held.claim.token), happening };
-            happenings.entry(held.claim.run).or_default().push(happened);
-        }
-    }
-    let (_, hints) = runs.happen(happenings).await?;
-    Ok((n_tasks, hints))
 }

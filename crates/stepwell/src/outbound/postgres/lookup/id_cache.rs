@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard};
 
-use stepwell_core::id::{RunKey, Tenant, WorkerId};
+use stepwell_core::id::{Mark, RunKey, Tenant, WorkerId};
 use tokio_postgres::Row;
 
 use super::super::rows::run::RunRef;
 use super::super::rows::{int32, tenant, worker};
 use super::super::session::{PgResult, Session};
 use super::super::sql::{self, Sql};
-use super::PlanCache;
+use super::{Beliefs, PlanCache};
 use crate::ports::Payload;
 
 pub(crate) const READ_TENANTS: Sql = sql::TENANT.named("read_tenants");
@@ -33,6 +33,9 @@ pub(crate) struct IdCache(Mutex<Ids>);
 struct Ids {
     tenant_nos: HashMap<Tenant, u32>,
     tenants: HashMap<u32, Tenant>,
+    /// The greatest number of those tenants, and the mark that it was read with.
+    last_tenant: Option<(u32, Mark)>,
+    /// No number is ever given to two workers.
     workers: HashMap<i64, WorkerId>,
     worker_nos: HashMap<WorkerId, i64>,
     runs: HashMap<RunKey, RunRef>,
@@ -53,16 +56,15 @@ impl IdCache {
         tenants.iter().map(|tenant| Some((tenant.clone(), *ids.tenant_nos.get(tenant)?))).collect()
     }
 
-    pub(crate) fn remember_tenant_nos(&self, numbers: &HashMap<Tenant, u32>) {
-        let fresh = numbers.iter().map(|(tenant, no)| (tenant.clone(), *no));
-        remember(&mut self.ids().tenant_nos, fresh);
+    /// The last tenant that is remembered: there is none behind it, and who finds it in a database
+    /// finds all before it there.
+    pub(crate) fn last_tenant(&self) -> Option<(u32, Mark)> {
+        self.ids().last_tenant
     }
 
-    /// Tenants are numbered otherwise than it was thought.
-    pub(crate) fn forget_tenants(&self) {
-        let mut ids = self.ids();
-        ids.tenant_nos.clear();
-        ids.tenants.clear();
+    /// Forgets everything: another database answers.
+    pub(crate) fn forget(&self) {
+        *self.ids() = Ids::default();
     }
 
     /// What never changes of runs, if all of them are known.
@@ -115,6 +117,7 @@ pub(crate) struct IdLookup<'s> {
     pub(crate) session: &'s Session,
     pub(crate) cache: &'s IdCache,
     pub(crate) plans: &'s PlanCache,
+    pub(crate) beliefs: Beliefs,
 }
 
 impl IdLookup<'_> {
@@ -123,23 +126,32 @@ impl IdLookup<'_> {
         &self,
         numbers: &BTreeSet<u32>,
     ) -> PgResult<HashMap<u32, Tenant>> {
-        let find = |no: &u32| Some((*no, self.cache.ids().tenants.get(no).cloned()?));
-        let mut names: HashMap<u32, Tenant> = numbers.iter().filter_map(find).collect();
-        if names.len() < numbers.len() {
-            names = self.read_tenant_names(numbers).await?;
-            remember(&mut self.cache.ids().tenants, names.clone());
+        if self.is_trusted() {
+            let find = |no: &u32| Some((*no, self.cache.ids().tenants.get(no).cloned()?));
+            let names: HashMap<u32, Tenant> = numbers.iter().filter_map(find).collect();
+            if names.len() == numbers.len() {
+                return Ok(names);
+            }
         }
-        Ok(names)
-    }
-
-    /// As [`tenant_names`](Self::tenant_names), but from the database.
-    pub(crate) async fn read_tenant_names(
-        &self,
-        numbers: &BTreeSet<u32>,
-    ) -> PgResult<HashMap<u32, Tenant>> {
         let numbers: Vec<i32> = numbers.iter().map(|no| int32(*no)).collect();
         let rows = self.session.all(READ_TENANTS, &[&numbers]).await?;
-        rows.iter().map(|row| Ok(tenant::read_name(row)?)).collect()
+        let tenants = self.remember_tenants(&rows)?;
+        Ok(tenants.into_iter().map(|(tenant, no)| (no, tenant)).collect())
+    }
+
+    /// Tenants that were read in this transaction, by name.
+    pub(super) fn remember_tenants(&self, rows: &[Row]) -> PgResult<HashMap<Tenant, u32>> {
+        let read: Vec<(u32, Tenant, Mark)> =
+            rows.iter().map(tenant::read_marked).collect::<Result<_, _>>()?;
+        let mut ids = self.cache.ids();
+        // Asked with the lock held: whoever forgets all does so behind this.
+        if self.is_trusted() {
+            remember(&mut ids.tenants, read.iter().map(|(no, name, _)| (*no, name.clone())));
+            remember(&mut ids.tenant_nos, read.iter().map(|(no, name, _)| (name.clone(), *no)));
+            let tenants = read.iter().map(|(no, _, mark)| (*no, *mark)).chain(ids.last_tenant);
+            ids.last_tenant = tenants.max_by_key(|(no, _)| *no);
+        }
+        Ok(read.into_iter().map(|(no, name, _)| (name, no)).collect())
     }
 
     /// The ids of workers by number.

@@ -1,34 +1,37 @@
 //! The definitions that runs are decided on.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use stepwell_core::id::DefinitionId;
 use stepwell_core::run::RunRow;
 
 use super::super::rows::{corrupt, definition, int32};
-use super::super::session::{Conflict, PgResult};
+use super::super::session::PgResult;
 use super::super::sql::{self, Sql};
 use super::IdLookup;
 use crate::ports::StoredDefinition;
 
 const READ_DEFINITION: Sql = sql::DEFINITION.named("read_definition");
 
-/// A number that changes whenever a definition is added or policies are replaced.
-pub(crate) const DEFINITION_REVISIONS: Sql = sql::DEFINITION.named("definition_revisions");
+/// A number that is drawn anew whenever a definition is added or policies are replaced.
+pub(crate) const READ_REVISION: Sql = sql::DEFINITION.named("read_revision");
 
 /// Definitions that were read before. Their structure never changes. Their policies may be replaced
-/// by other processes, so they are read anew when that was seen.
-pub(crate) struct PlanCache {
-    plans: Mutex<HashMap<DefinitionId, Arc<StoredDefinition>>>,
-    /// What [`DEFINITION_REVISIONS`] gave last.
-    revisions: AtomicI64,
+/// by other processes, so they are read anew when their revision is another.
+pub(crate) struct PlanCache(Mutex<Plans>);
+
+struct Plans {
+    known: HashMap<DefinitionId, Arc<StoredDefinition>>,
+    /// What [`READ_REVISION`] gave when these were read.
+    revision: Option<i64>,
+    /// How often all was forgotten, from 1 on.
+    generation: u64,
 }
 
 impl Default for PlanCache {
     fn default() -> Self {
-        Self { plans: Mutex::default(), revisions: AtomicI64::new(-1) }
+        Self(Mutex::new(Plans { known: HashMap::new(), revision: None, generation: 1 }))
     }
 }
 
@@ -38,29 +41,43 @@ impl PlanCache {
         &self,
         ids: &BTreeSet<DefinitionId>,
     ) -> BTreeMap<DefinitionId, Arc<StoredDefinition>> {
-        let plans = self.plans();
-        ids.iter().filter_map(|id| Some((*id, Arc::clone(plans.get(id)?)))).collect()
+        let Plans { known, .. } = &*self.plans();
+        ids.iter().filter_map(|id| Some((*id, Arc::clone(known.get(id)?)))).collect()
     }
 
-    pub(crate) fn remember(&self, stored: &Arc<StoredDefinition>) {
-        self.plans().insert(stored.id, Arc::clone(stored));
-    }
-
-    /// What [`DEFINITION_REVISIONS`] gave last.
-    fn revisions(&self) -> i64 {
-        self.revisions.load(Ordering::Acquire)
-    }
-
-    /// Forgets definitions if policies have changed since the last look, perhaps by another
-    /// process: what is read next is fresh.
-    pub(crate) fn saw_revisions(&self, revisions: i64) {
-        if self.revisions.swap(revisions, Ordering::AcqRel) != revisions {
-            self.plans().clear();
+    /// Remembers a definition, unless all was forgotten since it was read.
+    pub(crate) fn remember(&self, stored: &Arc<StoredDefinition>, generation: Option<u64>) {
+        let mut plans = self.plans();
+        if generation == Some(plans.generation) {
+            plans.known.insert(stored.id, Arc::clone(stored));
         }
     }
 
-    fn plans(&self) -> MutexGuard<'_, HashMap<DefinitionId, Arc<StoredDefinition>>> {
-        self.plans.lock().expect("no holder of the lock panics")
+    /// How often all was forgotten, and the revision of the definitions since.
+    pub(super) fn generation(&self) -> (u64, Option<i64>) {
+        let plans = self.plans();
+        (plans.generation, plans.revision)
+    }
+
+    /// Forgets definitions if any has changed since the last look, perhaps by another process: what
+    /// is read next is fresh.
+    pub(crate) fn saw_revision(&self, revision: i64) {
+        if self.generation().1 != Some(revision) {
+            self.forget(revision);
+        }
+    }
+
+    /// Forgets all definitions, since they have this revision by now.
+    pub(crate) fn forget(&self, revision: i64) -> u64 {
+        let mut plans = self.plans();
+        plans.known.clear();
+        plans.revision = Some(revision);
+        plans.generation += 1;
+        plans.generation
+    }
+
+    fn plans(&self) -> MutexGuard<'_, Plans> {
+        self.0.lock().expect("no holder of the lock panics")
     }
 }
 
@@ -93,29 +110,16 @@ impl IdLookup<'_> {
         &self,
         id: DefinitionId,
     ) -> PgResult<Option<Arc<StoredDefinition>>> {
-        let cached = self.plans.plans().get(&id).map(Arc::clone);
-        if cached.is_some() {
-            return Ok(cached);
+        if self.is_trusted() {
+            let cached = self.plans.plans().known.get(&id).map(Arc::clone);
+            if cached.is_some() {
+                return Ok(cached);
+            }
         }
-        let revisions = self.plans.revisions();
         let row = self.session.one(READ_DEFINITION, &[&int32(id.0)]).await?;
         let Some(row) = row else { return Ok(None) };
         let stored = Arc::new(definition::read(&row)?);
-        // Policies that were replaced while this was read: what is kept would stay old.
-        if revisions == self.plans.revisions() {
-            self.plans.remember(&stored);
-        }
+        self.plans.remember(&stored, self.session.trusted());
         Ok(Some(stored))
-    }
-
-    /// Makes sure that no policies were replaced since the definitions were read. A wait keeps what
-    /// it opened with for as long as it is open, and this process may not have heard of a deploy.
-    pub(crate) async fn check_policies(&self) -> PgResult<()> {
-        let Some(row) = self.session.one(DEFINITION_REVISIONS, &[]).await? else { return Ok(()) };
-        let revisions = definition::read_revisions(&row)?;
-        if revisions == self.plans.revisions() {
-            return Ok(());
-        }
-        Err(Conflict::PoliciesChanged(revisions).into())
     }
 }

@@ -1,17 +1,15 @@
 //! Numbering tenants.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use stepwell_core::id::Tenant;
 use stepwell_core::queue::tenant_no;
+use tokio_postgres::Row;
 
-use super::super::connection::pool::Pool;
-use super::super::connection::role::Role;
 use super::super::rows::{int32, tenant};
-use super::super::session::{PgResult, Session};
+use super::super::session::PgResult;
 use super::super::sql::{self, Sql};
-use super::IdCache;
+use super::IdLookup;
 
 /// Keeps others from numbering tenants at the same time.
 const LOCK_TENANT_TABLE: Sql = sql::TENANT.named("lock_tenant_table");
@@ -19,35 +17,36 @@ const COUNT_TENANTS: Sql = sql::TENANT.named("count_tenants");
 const INSERT_TENANTS: Sql = sql::TENANT.named("insert_tenants");
 pub(crate) const READ_TENANTS_BY_NAME: Sql = sql::TENANT.named("read_tenants_by_name");
 
-/// The numbers of tenants. New ones are numbered in a short transaction of its own, so that nobody
-/// waits for a batch of starts. A tenant for which there is no number left is not among them.
-pub(crate) async fn tenant_nos(
-    pool: &Arc<Pool>,
-    cache: &IdCache,
+/// The numbers of tenants. New ones are numbered in this short transaction of its own, so that
+/// nobody waits for a batch of starts. A tenant for which there is no number left is not among
+/// them.
+pub(crate) async fn open_and_number(
+    ids: &IdLookup<'_>,
     tenants: &[Tenant],
 ) -> PgResult<HashMap<Tenant, u32>> {
-    if let Some(cached) = cache.cached_tenant_nos(tenants) {
-        return Ok(cached);
-    }
-    let session = Session::unopened(pool, Role::Work).await?;
-    session.open().await?;
-    let mut numbers = read_tenant_nos(&session, tenants).await?;
+    ids.open().await?;
+    let mut numbers = read_tenant_nos(ids, tenants).await?;
+    let mut inserted = Vec::new();
     if tenants.iter().any(|tenant| !numbers.contains_key(tenant)) {
-        numbers = insert_tenants(&session, tenants).await?;
+        (numbers, inserted) = insert_tenants(ids, tenants).await?;
     }
-    session.close().await?;
-    session.end();
-    cache.remember_tenant_nos(&numbers);
+    ids.session.close().await?;
+    // Not before they are there for everybody.
+    ids.remember_tenants(&inserted)?;
     Ok(numbers)
 }
 
 /// Numbers tenants that are new, in the order given. The lock on the table keeps others from
 /// numbering theirs meanwhile.
-async fn insert_tenants(session: &Session, tenants: &[Tenant]) -> PgResult<HashMap<Tenant, u32>> {
+async fn insert_tenants(
+    ids: &IdLookup<'_>,
+    tenants: &[Tenant],
+) -> PgResult<(HashMap<Tenant, u32>, Vec<Row>)> {
+    let session = ids.session;
     let (locked, known, count) = tokio::join!(
         biased;
         session.run(LOCK_TENANT_TABLE, &[]),
-        read_tenant_nos(session, tenants),
+        read_tenant_nos(ids, tenants),
         session.one(COUNT_TENANTS, &[]),
     );
     locked?;
@@ -64,15 +63,15 @@ async fn insert_tenants(session: &Session, tenants: &[Tenant]) -> PgResult<HashM
         fresh.push(int32(number.0));
         names.push(tenant.as_str());
     }
-    if !fresh.is_empty() {
-        session.run(INSERT_TENANTS, &[&fresh, &names]).await?;
+    if fresh.is_empty() {
+        return Ok((numbers, Vec::new()));
     }
-    Ok(numbers)
+    let inserted = session.all(INSERT_TENANTS, &[&fresh, &names]).await?;
+    Ok((numbers, inserted))
 }
 
-async fn read_tenant_nos(session: &Session, tenants: &[Tenant]) -> PgResult<HashMap<Tenant, u32>> {
+async fn read_tenant_nos(ids: &IdLookup<'_>, tenants: &[Tenant]) -> PgResult<HashMap<Tenant, u32>> {
     let names: Vec<&str> = tenants.iter().map(Tenant::as_str).collect();
-    let rows = session.all(READ_TENANTS_BY_NAME, &[&names]).await?;
-    let read = |row| tenant::read_name(row).map(|(no, name)| (name, no));
-    Ok(rows.iter().map(read).collect::<Result<_, _>>()?)
+    let rows = ids.session.all(READ_TENANTS_BY_NAME, &[&names]).await?;
+    ids.remember_tenants(&rows)
 }

@@ -7,6 +7,7 @@ use stepwell_core::id::{ServiceId, Token};
 use stepwell_core::queue::{Position, take_turns};
 use tokio_postgres::Row;
 
+use super::super::lookup::IdLookup;
 use super::super::rows::queue::{
     Candidate, ClaimedCandidate, read_claimed, read_found, read_n_found,
 };
@@ -93,14 +94,17 @@ impl Chosen {
 
 impl QueueSet<'_> {
     /// The worker as it is registered, and the token for what it claims. The database's time is
-    /// read along.
+    /// read along, and what tells it from another database.
     pub(crate) async fn find_worker(
         &self,
+        ids: &IdLookup<'_>,
         request: &ClaimRequest,
     ) -> PgResult<Option<(ServingWorker, Token)>> {
-        let row = self.session.one(FIND_WORKER, &[&request.worker.as_str()]).await?;
-        let Some(row) = row else { return Ok(None) };
-        self.session.set_now(worker::read_now(&row)?);
+        let params: Params<'_> = &[&request.worker.as_str(), &ids.beliefs.tenant_no()];
+        let Some(row) = self.session.one(FIND_WORKER, params).await? else { return Ok(None) };
+        let found = worker::read_identity(&row)?;
+        self.session.set_now(found.now);
+        ids.check(found)?;
         Ok(Some(worker::read_serving(&row, request.salt)?))
     }
 

@@ -2,12 +2,12 @@
 //! Tasks that have to move for it do so in bounded pieces, afterwards.
 
 use stepwell_core::id::{DefinitionId, ServiceId};
+use stepwell_core::workflow::MovedFrom;
 
 use super::super::lookup::IdLookup;
-use super::super::rows;
 use super::super::rows::queue::{Queued, read};
 use super::super::rows::run::RunRef;
-use super::super::rows::worker::{ServiceArrays, ServicePlace, read_place};
+use super::super::rows::worker::{ServiceArrays, ServicePlace, StepPlaces, read_place};
 use super::super::rows::{read_all, rows_max, tenant};
 use super::super::session::{Params, PgResult, Session};
 use super::super::sql::{self, Sql};
@@ -15,45 +15,15 @@ use super::QueueSet;
 use super::positions::Arrivals;
 use crate::ports::SETTLED_SERVICES_MAX;
 
-const LOCK_SERVING_SHARED: Sql = sql::WORKER.named("lock_serving_shared");
 const LOCK_SERVING_EXCLUSIVE: Sql = sql::WORKER.named("lock_serving_exclusive");
 const UNPARK: Sql = sql::QUEUE.named("unpark");
 const PARKED_PLACES: Sql = sql::QUEUE.named("parked_places");
 const READY_PLACES: Sql = sql::QUEUE.named("ready_places");
 const TENANTS_PARKED_AT: Sql = sql::QUEUE.named("tenants_parked_at");
 const TENANTS_READY_AT: Sql = sql::QUEUE.named("tenants_ready_at");
+const TENANTS_PARKED_OF: Sql = sql::QUEUE.named("tenants_parked_of");
+const UNPARK_OF: Sql = sql::QUEUE.named("unpark_of");
 const WITHDRAW_READY_AT: Sql = sql::QUEUE.named("withdraw_ready_at");
-
-/// Opens a transaction, reads its time and holds still what live workers serve, in one round trip.
-pub(crate) async fn open_serving(session: &Session) -> PgResult<()> {
-    let now = open_and_share(session).await?;
-    session.set_now(now);
-    Ok(())
-}
-
-/// As [`open_serving`], for what reads the time later.
-pub(crate) async fn begin_serving(session: &Session) -> PgResult<()> {
-    open_and_share(session).await.map(drop)
-}
-
-async fn open_and_share(session: &Session) -> PgResult<i64> {
-    let schema = &session.pool().schema;
-    let params: [rows::Param<'_>; 1] = [schema];
-    let (begun, shared) = tokio::join!(
-        biased;
-        session.open_timeless(),
-        session.one(LOCK_SERVING_SHARED, &params),
-    );
-    begun?;
-    let now = shared?.as_ref().map(rows::server::read_now).transpose()?;
-    Ok(now.unwrap_or_default())
-}
-
-/// Holds still what live workers serve, so that no task is parked behind the back of a worker
-/// that registers. Called before anything else is locked.
-pub(crate) async fn lock_serving_shared(session: &Session) -> PgResult<()> {
-    session.all(LOCK_SERVING_SHARED, &[&session.pool().schema]).await.map(drop)
-}
 
 /// Waits for everybody who enqueues tasks. Called before anything else is locked.
 pub(crate) async fn lock_serving_exclusive(session: &Session) -> PgResult<()> {
@@ -67,13 +37,16 @@ struct Misplaced {
     served: Vec<ServicePlace>,
     /// Parked in queues that their steps no longer have.
     moved: Vec<ServicePlace>,
+    /// As those, where other steps of theirs still have the queue.
+    moved_steps: StepPlaces,
     /// Ready, and served by nobody.
     unserved: Vec<ServicePlace>,
 }
 
 impl Misplaced {
     fn is_empty(&self) -> bool {
-        self.served.is_empty() && self.moved.is_empty() && self.unserved.is_empty()
+        let is_any_moved = !self.moved.is_empty() || !self.moved_steps.is_empty();
+        self.served.is_empty() && self.unserved.is_empty() && !is_any_moved
     }
 }
 
@@ -95,7 +68,8 @@ impl QueueSet<'_> {
             return Ok(SettledServices::default());
         }
         let mut back = self.take(TENANTS_PARKED_AT, UNPARK, &places.served).await?;
-        let moved = self.take(TENANTS_PARKED_AT, UNPARK, &places.moved).await?;
+        let mut moved = self.take(TENANTS_PARKED_AT, UNPARK, &places.moved).await?;
+        moved.extend(self.take_steps(&places.moved_steps).await?);
         let unserved = self.take(TENANTS_READY_AT, WITHDRAW_READY_AT, &places.unserved).await?;
         let is_full = |tasks: &[Queued]| tasks.len() >= SETTLED_SERVICES_MAX;
         let is_left = is_full(&back) || is_full(&moved) || is_full(&unserved);
@@ -122,25 +96,19 @@ impl QueueSet<'_> {
         let parked = read_all(&parked?, read_place)?;
         let mut unserved = read_all(&ready?, read_place)?;
         unserved.retain(|place| !place.is_served);
-        if !unserved.is_empty() || parked.iter().any(|place| !place.is_served) {
-            // Which queue a step has is told by the policies as they are now.
-            ids.check_policies().await?;
-        }
         let mut misplaced = Misplaced { unserved, ..Misplaced::default() };
         for place in parked {
             if place.is_served {
                 misplaced.served.push(place);
-            } else if !self.is_used(ids, &place).await? {
-                misplaced.moved.push(place);
+                continue;
+            }
+            match moved_from(ids, &place).await? {
+                MovedFrom::None => {}
+                MovedFrom::All => misplaced.moved.push(place),
+                MovedFrom::Some(nodes) => misplaced.moved_steps.add(&place, &nodes),
             }
         }
         Ok(misplaced)
-    }
-
-    /// Whether steps of a service still have their tasks in a queue.
-    async fn is_used(&self, ids: &IdLookup<'_>, place: &ServicePlace) -> PgResult<bool> {
-        let plan = ids.find_plan(definition_of(place.service)).await?;
-        Ok(plan.is_none_or(|stored| stored.definition.uses_queue(&place.queue)))
     }
 
     /// Takes some of the first tasks away from where they wait. Their tenants are locked before:
@@ -164,6 +132,20 @@ impl QueueSet<'_> {
         Ok(read_all(&self.session.all(withdraw, params).await?, read)?)
     }
 
+    /// As [`take`](Self::take), of parked tasks of steps.
+    async fn take_steps(&self, places: &StepPlaces) -> PgResult<Vec<Queued>> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ([queues, services, nodes], n) = (places.params(), rows_max(SETTLED_SERVICES_MAX));
+        let params: Params<'_> = &[queues, services, &n, nodes];
+        let tenants = self.session.all(TENANTS_PARKED_OF, params).await?;
+        let tenants: Vec<i32> = read_all(&tenants, tenant::read_int)?;
+        self.room(tenants.iter().map(|no| no.unsigned_abs())).await?;
+        let params: Params<'_> = &[queues, services, &n, &tenants, nodes];
+        Ok(read_all(&self.session.all(UNPARK_OF, params).await?, read)?)
+    }
+
     /// Tasks that nobody serves wait in the queues that their steps have now.
     async fn follow(&self, ids: &IdLookup<'_>, mut tasks: Vec<Queued>) -> PgResult<Vec<Queued>> {
         for task in &mut tasks {
@@ -173,6 +155,12 @@ impl QueueSet<'_> {
         }
         Ok(tasks)
     }
+}
+
+/// The steps of a service whose tasks have another queue by now.
+async fn moved_from(ids: &IdLookup<'_>, place: &ServicePlace) -> PgResult<MovedFrom> {
+    let plan = ids.find_plan(definition_of(place.service)).await?;
+    Ok(plan.map_or(MovedFrom::None, |stored| stored.definition.moved_from(&place.queue)))
 }
 
 fn definition_of(service: ServiceId) -> DefinitionId {

@@ -1,5 +1,6 @@
 //! What the server says of itself.
 
+use stepwell_core::id::Mark;
 use tokio_postgres::Row;
 
 use super::Read;
@@ -34,6 +35,33 @@ pub(crate) fn read_pid(row: &Row) -> Read<i32> {
 /// The database's time, in microseconds, which a row begins with.
 pub(crate) fn read_now(row: &Row) -> Read<i64> {
     only(row)
+}
+
+selected! { IdentityCol { Now, Revision, TenantMark, } }
+
+/// What tells a database from another, or from what it was before it was restored.
+#[derive(Clone, Copy)]
+pub(crate) struct Identity {
+    /// The database's time, in microseconds.
+    pub(crate) now: i64,
+    /// That of the definitions.
+    pub(crate) revision: i64,
+    /// That of the tenant that was asked for, if there is one.
+    pub(crate) tenant_mark: Option<Mark>,
+}
+
+/// What a row begins with.
+pub(crate) fn read_identity(row: &Row) -> Read<Identity> {
+    identity(Cells::of(row))
+}
+
+pub(super) fn identity(cells: Cells<'_>) -> Read<Identity> {
+    let mark: Option<i64> = cells.get(IdentityCol::TenantMark)?;
+    Ok(Identity {
+        now: cells.get(IdentityCol::Now)?,
+        revision: cells.get(IdentityCol::Revision)?,
+        tenant_mark: mark.map(Mark),
+    })
 }
 
 /// A setting.

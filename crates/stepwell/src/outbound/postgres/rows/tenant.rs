@@ -1,6 +1,6 @@
 //! Rows of `tenant`, with the settings in force.
 
-use stepwell_core::id::Tenant;
+use stepwell_core::id::{Mark, Tenant};
 use stepwell_core::queue::TenantNo;
 use tokio_postgres::Row;
 
@@ -10,11 +10,11 @@ use crate::ports::{TenantSettings, TenantView};
 
 /// What is read of a tenant `t` where `d` is the default.
 pub(super) const SETTINGS: &str =
-    "t.tenant_no, t.name, t.has_own, t.weight, t.tasks_max, d.weight, d.tasks_max";
+    "t.tenant_no, t.name, t.mark, t.has_own, t.weight, t.tasks_max, d.weight, d.tasks_max";
 
 selected! {
     /// The columns of [`SETTINGS`].
-    Col { TenantNo, Name, HasOwn, Weight, TasksMax, DefaultWeight, DefaultTasksMax, }
+    Col { TenantNo, Name, Mark, HasOwn, Weight, TasksMax, DefaultWeight, DefaultTasksMax, }
 }
 
 selected! {
@@ -25,6 +25,12 @@ selected! {
 /// A tenant's number and name.
 pub(crate) fn read_name(row: &Row) -> Read<(u32, Tenant)> {
     Ok((read_no(row)?, Cells::of(row).name(Col::Name)?))
+}
+
+/// A tenant's number, name and mark.
+pub(crate) fn read_marked(row: &Row) -> Read<(u32, Tenant, Mark)> {
+    let (no, name) = read_name(row)?;
+    Ok((no, name, Mark(Cells::of(row).get(Col::Mark)?)))
 }
 
 /// A tenant's number, which a row begins with.

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use stepwell_core::id::{Queue, ServiceId, Token, WorkerId};
+use stepwell_core::id::{Node, Queue, ServiceId, Token, WorkerId};
 use stepwell_core::lease::{LastBeat, Life};
 use stepwell_core::trial::Crew;
 use tokio_postgres::Row;
 
-use super::cells::{Cells, only, selected};
+use super::cells::{Cells, only, only_unsigned, selected};
+use super::server::{Identity, identity};
 use super::{Param, Read, int32};
 use crate::ports::ClaimRef;
 
@@ -45,8 +46,8 @@ selected! {
 }
 
 selected! {
-    /// Read with a worker that asks for tasks.
-    Joined { ClaimCount, Now, }
+    /// Read with a worker that asks for tasks, before what tells the database from others.
+    Joined { ClaimCount, }
 }
 
 /// A worker and what it serves.
@@ -97,9 +98,9 @@ pub(crate) fn read_serving(row: &Row, salt: u64) -> Read<(ServingWorker, Token)>
     Ok((serving, Token::new(count, salt)))
 }
 
-/// The database's time, read with a worker that asks for tasks.
-pub(crate) fn read_now(row: &Row) -> Read<i64> {
-    Cells::of(row).behind::<Col>().get(Joined::Now)
+/// What tells the database from others, read with a worker that asks for tasks.
+pub(crate) fn read_identity(row: &Row) -> Read<Identity> {
+    identity(Cells::of(row).behind::<Col>().behind::<Joined>())
 }
 
 selected! { CrewCol { NWorkers, NInTrial, } }
@@ -163,6 +164,30 @@ pub(crate) fn read_place(row: &Row) -> Read<ServicePlace> {
     })
 }
 
+/// Steps of services with the queues in which tasks of theirs wait, as three lists.
+#[derive(Default)]
+pub(crate) struct StepPlaces {
+    queue: Vec<String>,
+    service: Vec<i32>,
+    node: Vec<i64>,
+}
+
+impl StepPlaces {
+    pub(crate) fn add(&mut self, place: &ServicePlace, nodes: &[Node]) {
+        self.queue.extend(nodes.iter().map(|_| place.queue.as_str().to_owned()));
+        self.service.extend(nodes.iter().map(|_| int32(place.service.0)));
+        self.node.extend(nodes.iter().map(|node| i64::from(node.0)));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.node.is_empty()
+    }
+
+    pub(crate) fn params(&self) -> [Param<'_>; 3] {
+        [&self.queue, &self.service, &self.node]
+    }
+}
+
 /// A queue and the number of a service that somebody serves in it.
 pub(crate) fn read_served(row: &Row) -> Read<(String, u32)> {
     let cells = Cells::of(row);
@@ -207,6 +232,11 @@ pub(crate) fn read_claim(row: &Row) -> Read<HeldClaim> {
         claim: ClaimRef { run, node, token: cells.token(Held::Token)? },
         losses: cells.count(Held::Losses)?,
     })
+}
+
+/// A count of claims.
+pub(crate) fn read_claim_count(row: &Row) -> Read<u64> {
+    only_unsigned(row)
 }
 
 selected! { Batch { Token, } }

@@ -7,7 +7,6 @@ use stepwell_core::time::Timestamp;
 
 use super::super::queue::enqueue_unlimited::UnlimitedTenants;
 use super::super::queue::hand_over::IdleWorker;
-use super::super::queue::service::{begin_serving, open_serving};
 use super::super::rows::run::StoredRun;
 use super::super::session::{Conflict, PgResult};
 use super::inbox::{InboxPlan, Inboxes};
@@ -53,7 +52,7 @@ impl RunSet<'_> {
         happenings: Happenings,
     ) -> PgResult<(Verdicts, HintSet)> {
         let keys: Vec<RunKey> = happenings.keys().copied().collect();
-        let (begun, runs) = tokio::join!(biased; begin_serving(self.session), self.lock(&keys));
+        let (begun, runs) = tokio::join!(biased; self.ids.begin_serving(), self.lock(&keys));
         begun?;
         self.happen_to(runs?, happenings).await
     }
@@ -75,7 +74,7 @@ impl RunSet<'_> {
         };
         let (opened, idle, runs, loaded) = tokio::join!(
             biased;
-            open_serving(self.session),
+            self.ids.open_serving(),
             self.queues.find_idle_worker(offer),
             self.lock(&keys),
             loaded,
@@ -102,7 +101,7 @@ impl RunSet<'_> {
     ) -> PgResult<DecidedBatch> {
         let keys: Vec<RunKey> = happenings.keys().copied().collect();
         let asked = InboxPlan::of_signals(&happenings);
-        let begin = async { if is_open { Ok(()) } else { begin_serving(self.session).await } };
+        let begin = async { if is_open { Ok(()) } else { self.ids.begin_serving().await } };
         let (begun, runs, inboxes) = tokio::join!(
             biased;
             begin,

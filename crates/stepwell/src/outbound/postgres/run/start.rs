@@ -15,7 +15,6 @@ use stepwell_core::workflow::Definition;
 use super::super::queue::enqueue_unlimited::UnlimitedTenants;
 use super::super::queue::hand_over::IdleWorker;
 use super::super::queue::room_for_start::RoomForStarts;
-use super::super::queue::service::open_serving;
 use super::super::rows::read_all;
 use super::super::rows::run::{self, FreshRun, FreshRunArrays, RunNames, StoredRun};
 use super::super::session::{Conflict, Learned, PgResult};
@@ -32,6 +31,15 @@ pub(crate) const FIND_RUNS: Sql = sql::RUN.named("find_runs");
 
 /// The definitions that starts name, as far as they are stored.
 pub(crate) type Definitions = BTreeMap<DefinitionId, Arc<StoredDefinition>>;
+
+/// The definition of a start, if the one with its number is the one that it means.
+pub(crate) fn definition_of<'d>(
+    definitions: &'d Definitions,
+    request: &StartRequest,
+) -> Option<&'d Arc<StoredDefinition>> {
+    let stored = definitions.get(&request.seed.definition)?;
+    (stored.mark == request.mark).then_some(stored)
+}
 
 /// A start with its tenant's number and its definition.
 type Start<'r> = (&'r StartRequest, u32, &'r Arc<StoredDefinition>);
@@ -78,7 +86,7 @@ impl<'r> NewRuns<'r> {
     ) -> Self {
         let mut seen: HashSet<(&Tenant, &RunId)> = HashSet::new();
         let start = |request: &'r StartRequest| {
-            let stored = definitions.get(&request.seed.definition)?;
+            let stored = definition_of(definitions, request)?;
             let tenant_no = tenant_nos.get(&request.seed.tenant)?;
             let is_first = seen.insert((&request.seed.tenant, &request.seed.id));
             is_first.then_some((request, *tenant_no, stored))
@@ -158,7 +166,7 @@ impl RunSet<'_> {
         offer: Option<&'o ClaimRequest>,
     ) -> PgResult<(InsertedRuns, Option<IdleWorker<'o>>)> {
         // The first write goes out when it is known that there is a transaction to undo it.
-        open_serving(self.session).await?;
+        self.ids.open_serving().await?;
         let mut room = RoomForStarts::default();
         if !self.queues.guesses.is_none_full() {
             room = self.queues.look_for_room(&new.root_queues()).await?;
@@ -166,20 +174,12 @@ impl RunSet<'_> {
         let (fresh, without_room) = new.with_room(&room);
         let arrays = arrays_of(&fresh, self.session.now());
         let tenants: BTreeSet<u32> = new.starts.iter().map(|(_, no, _)| *no).collect();
-        let (names, idle, inserted, unlimited) = tokio::join!(
+        let (idle, inserted, unlimited) = tokio::join!(
             biased;
-            self.ids.read_tenant_names(&tenants),
             self.queues.find_idle_worker(offer),
             self.insert(&fresh, &arrays),
             self.queues.share_unlimited_tenants(&tenants),
         );
-        let names = names?;
-        let is_named = |(request, tenant_no, _): &Start<'_>| {
-            names.get(tenant_no).is_some_and(|name| *name == request.seed.tenant)
-        };
-        if !new.starts.iter().all(is_named) {
-            return Err(Conflict::TenantsRenumbered.into());
-        }
         let (keys, ids_repeat) = inserted?;
         let learned = Learned { ids_repeat, not_full: room.not_full, ..Learned::default() };
         Ok((InsertedRuns { keys, tenants: unlimited?, without_room, learned }, idle?))

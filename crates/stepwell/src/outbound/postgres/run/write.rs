@@ -49,10 +49,6 @@ impl RunUpdate {
         tasks.map(|task| (self.run.key, task))
     }
 
-    fn opens_waits(&self) -> bool {
-        self.changes.extras.as_ref().is_some_and(|extras| !extras.waits_opened.is_empty())
-    }
-
     fn queued(&self) -> impl Iterator<Item = Queued> {
         let deadline = self.run.standing_deadline();
         self.changes.enqueued.iter().map(move |node| Queued {
@@ -140,9 +136,6 @@ impl RunSet<'_> {
         }
         let tasks: Vec<Queued> = updates.iter().flat_map(RunUpdate::queued).collect();
         let is_withdrawn = updates.iter().any(|update| !update.changes.dequeued.is_empty());
-        if updates.iter().any(RunUpdate::opens_waits) {
-            self.ids.check_policies().await?;
-        }
         let workers = self.ids.worker_nos(&workers_of(&updates)).await?;
         if let Some(tenants) = tenants.filter(|_| !is_withdrawn) {
             let Split { taken, left, .. } = match &idle {

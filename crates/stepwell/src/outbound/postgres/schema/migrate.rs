@@ -15,6 +15,7 @@ use crate::ports::StoreError;
 const MIGRATIONS: &[&[&str]] = &[&[
     include_str!("migrations/0001_names.sql"),
     include_str!("migrations/0001_tables.sql"),
+    include_str!("migrations/0001_leader.sql"),
     include_str!("migrations/0001_views.sql"),
 ]];
 

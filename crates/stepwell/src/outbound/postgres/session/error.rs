@@ -48,16 +48,13 @@ pub(crate) enum Conflict {
     WorkerChanged(Box<(WorkerId, ServingWorker)>),
     /// Runs are not what this process remembers of them.
     RunsChanged,
-    /// Policies were replaced by another process, as this number tells, and a wait opens by what
-    /// this process remembers of them.
-    PoliciesChanged(i64),
+    /// Definitions or policies were changed, or another database answers than the one that this
+    /// process remembers, or one restored. Definitions have this revision by now.
+    OtherDatabase(i64),
     /// The id of a run that was to be inserted is taken.
     RunIdTaken,
     /// A run that kept others from being inserted is gone.
     RunGone,
-    /// Tenants have other numbers than this process remembers: another database answers than the
-    /// one they were read from, or one restored.
-    TenantsRenumbered,
 }
 
 impl fmt::Display for Conflict {
@@ -71,10 +68,9 @@ impl fmt::Display for Conflict {
             Self::WrongFailures(_) => "failures were counted otherwise",
             Self::WorkerChanged(_) => "a worker was registered",
             Self::RunsChanged => "runs are not what they were",
-            Self::PoliciesChanged(_) => "policies were replaced",
+            Self::OtherDatabase(_) => "what is remembered is not what the database has",
             Self::RunIdTaken => "an id is taken",
             Self::RunGone => "a run went away",
-            Self::TenantsRenumbered => "tenants have other numbers by now",
         })
     }
 }

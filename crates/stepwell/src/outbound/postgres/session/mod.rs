@@ -6,7 +6,7 @@ pub(crate) mod retry;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::task::Poll;
 
 pub(crate) use error::{Conflict, PgError, PgResult};
@@ -45,6 +45,8 @@ pub(crate) struct Session {
     /// connection may be dark.
     is_dark: AtomicBool,
     now_micros: AtomicI64,
+    /// Which memory of this process was found to be of the database that answers; 0 for none.
+    trusted: AtomicU64,
     /// Held by whoever prepares and sends next. It is handed on in the order of asking.
     sending: tokio::sync::Mutex<()>,
 }
@@ -71,6 +73,7 @@ impl Session {
             patience,
             is_dark: AtomicBool::new(false),
             now_micros: AtomicI64::new(0),
+            trusted: AtomicU64::new(0),
             sending: tokio::sync::Mutex::default(),
         })
     }
@@ -83,6 +86,23 @@ impl Session {
     /// As [`open`](Self::open); all statements see one snapshot.
     pub(crate) async fn open_snapshot(&self) -> PgResult<()> {
         self.open_as("begin isolation level repeatable read read only").await
+    }
+
+    /// Begins, and asks a first question in the same round trip.
+    pub(crate) async fn open_asking(&self, sql: Sql, params: Params<'_>) -> PgResult<Row> {
+        let (begun, row) = tokio::join!(biased; self.open_timeless(), self.one(sql, params));
+        begun?;
+        Ok(row?.ok_or_else(|| corrupt("a question has no answer"))?)
+    }
+
+    /// What the process remembers in this memory holds in this transaction.
+    pub(crate) fn trust(&self, generation: u64) {
+        self.trusted.store(generation, Ordering::Release);
+    }
+
+    /// The memory that holds in this transaction.
+    pub(crate) fn trusted(&self) -> Option<u64> {
+        Some(self.trusted.load(Ordering::Acquire)).filter(|generation| *generation > 0)
     }
 
     /// Begins, for what needs no time or reads it along with something else. What is joined behind

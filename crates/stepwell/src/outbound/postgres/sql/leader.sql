@@ -24,7 +24,9 @@ where one and epoch = $1
 returning 1
 
 -- name: next_epoch
-select nextval('stepwell.leader_epoch')
+-- The lower part is drawn by chance: where a database was restored, the count is given again, and
+-- whoever led before must not pass for the leader.
+select (nextval('stepwell.leader_epoch') << 24) | floor(random() * 16777216)::bigint
 
 -- name: take_leader_lock
 -- This server process, if it has or gets the lock, else null. Never waits. A lock that it has

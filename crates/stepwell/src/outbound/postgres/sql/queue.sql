@@ -300,6 +300,32 @@ delete from stepwell.parked where ctid = any(array(
     order by found.number limit $3))
 returning {queued_names}
 
+-- name: tenants_parked_of
+-- As tenants_parked_at, of steps. Index: parked_node.
+select distinct found.tenant_no
+from unnest($1::text[], $2::int[], $4::bigint[]) as place (queue, service, node)
+cross join lateral (
+    select parked.tenant_no from stepwell.parked
+    where parked.queue = place.queue and parked.service = place.service
+        and parked.node::bigint = place.node
+    order by parked.number limit $3) as found
+
+-- name: unpark_of
+-- As unpark, of steps. Index: parked_node.
+delete from stepwell.parked where ctid = any(array(
+    select found.at
+    from unnest($1::text[], $2::int[], $5::bigint[]) as place (queue, service, node)
+    cross join lateral (
+        select p.ctid as at, p.number
+        from stepwell.parked p join stepwell.task t on t.run = p.run and t.node = p.node
+        where p.queue = place.queue and p.service = place.service
+            and p.node::bigint = place.node
+            and p.tenant_no = any($4)
+        order by p.number limit $3
+        for update of p, t skip locked) as found
+    order by found.number limit $3))
+returning {queued_names}
+
 -- name: delete_parked
 -- The tasks are locked; rows are never updated, so they are where they were found. Index:
 -- parked_task.

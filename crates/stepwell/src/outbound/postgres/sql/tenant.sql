@@ -8,6 +8,7 @@ select coalesce(max(tenant_no) + 1, 0)::bigint from stepwell.tenant
 
 -- name: insert_tenants
 insert into stepwell.tenant (tenant_no, name) select * from unnest($1::int[], $2::text[])
+returning tenant_no, name, mark
 
 -- name: read_tenants
 -- Whoever acts on the settings locks the tenants afterwards.

@@ -1,7 +1,9 @@
 -- name: lock_serving_shared
 -- Holds still what live workers serve. Shared by all who enqueue tasks, and taken before any row
--- is locked.
-select {now}, pg_advisory_xact_lock_shared(hashtextextended('stepwell service ' || $1, 0))
+-- is locked. What read_identity reads comes along.
+select {now}, (select revision from stepwell.catalog),
+    (select mark from stepwell.tenant where tenant_no = $2),
+    pg_advisory_xact_lock_shared(hashtextextended('stepwell service ' || $1, 0))
 
 -- name: lock_serving_exclusive
 -- Waits for all who enqueue tasks. Taken before any row is locked.
@@ -11,7 +13,8 @@ select pg_advisory_xact_lock(hashtextextended('stepwell service ' || $1, 0))
 insert into stepwell.worker (id, queues, lease_micros, seen_at, state)
 values ($1, $2, $3, $4, {worker.ALIVE})
 on conflict (id) do update set queues = excluded.queues, lease_micros = excluded.lease_micros,
-    seen_at = excluded.seen_at, n_beats = worker.n_beats + 1, state = excluded.state, next_turn = 0
+    seen_at = excluded.seen_at, n_beats = worker.n_beats + 1, state = excluded.state,
+    was_lost = false, next_turn = 0
 returning no
 
 -- name: insert_serve
@@ -44,10 +47,21 @@ update stepwell.worker set state = {worker.LEAVING} where id = $1 and state = {w
 returning no
 
 -- name: end_workers
--- Nothing is left to be taken from them. Whoever left by itself is gone, the others are dead.
+-- Nothing is left to be taken from them. Whoever left by itself is gone, the others are dead; one
+-- that registered again meanwhile is neither.
 update stepwell.worker
-set state = case state when {worker.LEAVING} then {worker.GONE} else {worker.DEAD} end,
-    in_trial = false
+set state = case when was_lost then {worker.DEAD} else {worker.GONE} end, in_trial = false
+where no = any($1) and state = {worker.LEAVING}
+returning no
+
+-- name: next_claim_count
+-- Greater than that of every claim until now, less than that of every later one.
+select nextval('stepwell.claim_count')
+
+-- name: mark_workers_lost
+-- They neither claim nor beat any more; what they hold is still to be taken from them.
+update stepwell.worker
+set state = {worker.LEAVING}, was_lost = was_lost or state = {worker.ALIVE}
 where no = any($1)
 
 -- name: read_lives
@@ -65,8 +79,10 @@ for update of worker
 
 -- name: find_worker
 -- The count for the next claim's token and the database's time come along. Key share keeps a
--- reaper from marking the worker dead before the claim commits.
-select {serving}, nextval('stepwell.claim_count'), {now}
+-- reaper from marking the worker dead before the claim commits. What read_identity reads comes
+-- along.
+select {serving}, nextval('stepwell.claim_count'), {now}, (select revision from stepwell.catalog),
+    (select mark from stepwell.tenant where tenant_no = $2)
 from stepwell.worker where id = $1 and state = {worker.ALIVE}
 for key share
 
@@ -131,19 +147,35 @@ insert into stepwell.claim (token, worker, runs, nodes, n_open)
 values ($1, $2, $3::uuid[], $4::int[], cardinality($3::uuid[]))
 
 -- name: end_claims
--- Counts ended claims down in their batches; a batch without any left goes. Locked in order, after
--- everything else; the count is the one found with the lock.
+-- Counts ended claims down in their batches; a batch without any left goes, and one of which half
+-- has ended is written anew without those: whoever reads it reads at most twice what it holds.
+-- Locked in order, after everything else; the count is the one found with the lock. What ended
+-- while that was waited for may be kept until the next time: tasks are asked for their token.
 with locked as materialized (
-    select token, n_open from stepwell.claim where token = any($1) order by token for update
+    select token, n_open, cardinality(runs) as n_all from stepwell.claim where token = any($1)
+    order by token for update
 ), ended as materialized (
-    select locked.token, locked.n_open - ended.n as n_left
+    select locked.token, locked.n_open - ended.n as n_left, locked.n_all
     from locked join unnest($1::uuid[], $2::int[]) as ended (token, n) on ended.token = locked.token
 ), gone as (
     delete from stepwell.claim using ended
     where claim.token = ended.token and ended.n_left <= 0
+), halved as materialized (
+    select ended.token, array_agg(held.run) as runs, array_agg(held.node) as nodes
+    from ended join stepwell.claim on claim.token = ended.token
+    cross join lateral unnest(claim.runs, claim.nodes) as held (run, node)
+    cross join lateral (
+        select from stepwell.task
+        where task.run = held.run and task.node = held.node and task.token = ended.token
+        offset 0) as task
+    where ended.n_left > 0 and ended.n_left * 2 <= ended.n_all
+    group by ended.token
 )
-update stepwell.claim set n_open = ended.n_left
-from ended where claim.token = ended.token and ended.n_left > 0
+update stepwell.claim
+set n_open = ended.n_left, runs = coalesce(halved.runs, claim.runs),
+    nodes = coalesce(halved.nodes, claim.nodes)
+from ended left join halved on halved.token = ended.token
+where claim.token = ended.token and ended.n_left > 0
 
 -- name: read_claims
 -- A task that was claimed anew has another token. Index: claim_worker, then the primary key of task
@@ -156,7 +188,6 @@ cross join lateral (
     where task.run = held.run and task.node = held.node and task.token = claim.token
     offset 0) as task
 where claim.worker = any($1)
-order by claim.worker, held.run, held.node
 
 -- name: miscounted_claims
 -- Batches whose count is not that of the tasks they hold, and running tasks that no batch holds.

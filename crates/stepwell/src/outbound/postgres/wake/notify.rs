@@ -17,7 +17,7 @@ use super::super::connection::connect::{CONNECT_MAX, Connector};
 use super::super::connection::patience::Patience;
 use super::super::connection::pool::{Pool, describe};
 use super::super::lookup::PlanCache;
-use super::super::lookup::plans::DEFINITION_REVISIONS;
+use super::super::lookup::plans::READ_REVISION;
 use super::super::rows;
 use super::pending::{PendingWakes, Wake, WakeKinds};
 use crate::ports::{HintSet, StoreError};
@@ -48,7 +48,7 @@ pub(crate) fn start(
         wakes: Arc::clone(wakes),
         connector,
         name: channel_name(&pool.schema),
-        revisions: pool.texts.of(DEFINITION_REVISIONS).to_owned(),
+        revision: pool.texts.of(READ_REVISION).to_owned(),
         own: AtomicI32::new(0),
     };
     pool.driver.spawn(channel.keep_connected());
@@ -78,7 +78,7 @@ struct WakeChannel {
     connector: Connector,
     name: String,
     /// The statement that tells whether policies were replaced.
-    revisions: String,
+    revision: String,
     /// The server process of our connection: our own notifications are passed over.
     own: AtomicI32,
 }
@@ -217,9 +217,9 @@ impl WakeChannel {
     }
 
     async fn look_at_policies(&self, client: &Client) -> Result<(), Broken> {
-        let row = answered(client.query_one(&self.revisions, &[])).await?;
+        let row = answered(client.query_one(&self.revision, &[])).await?;
         if let Some(plans) = self.plans.upgrade() {
-            plans.saw_revisions(rows::definition::read_revisions(&row)?);
+            plans.saw_revision(rows::definition::read_revision(&row)?);
         }
         Ok(())
     }

@@ -12,9 +12,16 @@ use crate::ports::{StoreError, StoredDefinition};
 
 type Definitions = HashMap<DefinitionId, Arc<StoredDefinition>, BuildHasherDefault<KeyHasher>>;
 
-/// Definitions by their number. They change only when policies do. Clones share one cache.
+/// Definitions by their number, as long as none of them changes. Clones share one cache.
 #[derive(Clone, Default)]
-pub(crate) struct DefinitionCache(Arc<Mutex<Definitions>>);
+pub(crate) struct DefinitionCache(Arc<Mutex<Revision>>);
+
+/// Definitions of one revision.
+#[derive(Default)]
+struct Revision {
+    number: Option<i64>,
+    definitions: Definitions,
+}
 
 impl DefinitionCache {
     /// What a run is decided on: the definition that its row names.
@@ -33,27 +40,26 @@ impl DefinitionCache {
         file: File<'_, '_>,
         id: DefinitionId,
     ) -> Result<Option<Arc<StoredDefinition>>, StoreError> {
-        if let Some(known) = self.lock().get(&id) {
+        if let Some(known) = self.lock().definitions.get(&id) {
             return Ok(Some(Arc::clone(known)));
         }
         let found = rows::definition::load(file, id)?.map(Arc::new);
         if let Some(stored) = &found {
-            self.lock().insert(id, Arc::clone(stored));
+            self.lock().definitions.insert(id, Arc::clone(stored));
         }
         Ok(found)
     }
 
-    /// Lets one be read again.
-    pub(crate) fn forget(&self, id: DefinitionId) {
-        self.lock().remove(&id);
+    /// Lets all be read again, unless they have this revision still: another process may have
+    /// changed them, or have restored an older file.
+    pub(crate) fn keep_for(&self, revision: i64) {
+        let mut known = self.lock();
+        if known.number != Some(revision) {
+            *known = Revision { number: Some(revision), definitions: Definitions::default() };
+        }
     }
 
-    /// Lets all be read again.
-    pub(crate) fn forget_all(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Definitions> {
+    fn lock(&self) -> MutexGuard<'_, Revision> {
         self.0.lock().expect("no holder of the lock panics")
     }
 }

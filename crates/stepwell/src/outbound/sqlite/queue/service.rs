@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use stepwell_core::id::{DefinitionId, Node, RunKey};
 use stepwell_core::queue::TenantNo;
+use stepwell_core::workflow::MovedFrom;
 
 use super::enqueue::place;
 use super::limits::fill;
@@ -21,10 +22,16 @@ pub(crate) fn set_services(
 ) -> Result<(), StoreError> {
     let file = transaction.file;
     clear_services(transaction, worker_no)?;
+    for service in &registration.services {
+        let stored = transaction.definitions.find(file, DefinitionId(service.id.0))?;
+        if stored.is_none_or(|stored| stored.mark != service.mark) {
+            return Err(StoreError::unknown_service());
+        }
+    }
     for (turn, queue) in (0_i64..).zip(&registration.queues) {
         rows::worker::insert_queue(file, worker_no, turn, queue)?;
         for service in &registration.services {
-            rows::worker::insert_service(file, worker_no, queue, *service)?;
+            rows::worker::insert_service(file, worker_no, queue, service.id)?;
         }
     }
     Ok(())
@@ -49,8 +56,17 @@ pub(crate) fn settle(transaction: &mut Transaction<'_, '_>) -> Result<bool, Stor
         let waiting = |n_max| rows::queue::parked_at(file, &place, n_max);
         if is_served(transaction, &place)? {
             served.extend(waiting(SETTLED_SERVICES_MAX)?);
-        } else if !is_used(transaction, &place)? {
-            moved.extend(waiting(SETTLED_SERVICES_MAX)?);
+            continue;
+        }
+        match moved_from(transaction, &place)? {
+            MovedFrom::None => {}
+            MovedFrom::All => moved.extend(waiting(SETTLED_SERVICES_MAX)?),
+            MovedFrom::Some(nodes) => {
+                for node in nodes {
+                    let n_max = SETTLED_SERVICES_MAX;
+                    moved.extend(rows::queue::parked_of_node(file, &place, node, n_max)?);
+                }
+            }
         }
     }
     let mut unserved = Vec::new();
@@ -77,13 +93,13 @@ fn is_served(
     transaction.cache.queues.is_served(transaction.file, queue, *service)
 }
 
-/// Whether steps of a service still have their tasks in a queue.
-fn is_used(
+/// The steps of a service whose tasks have another queue by now.
+fn moved_from(
     transaction: &Transaction<'_, '_>,
     (queue, service): &ServicePlace,
-) -> Result<bool, StoreError> {
+) -> Result<MovedFrom, StoreError> {
     let plan = transaction.definitions.find(transaction.file, DefinitionId(service.0))?;
-    Ok(plan.is_none_or(|stored| stored.definition.uses_queue(queue)))
+    Ok(plan.map_or(MovedFrom::None, |stored| stored.definition.moved_from(queue)))
 }
 
 /// Lets parked tasks wait where they belong now, in the order of their arrival.

@@ -23,6 +23,7 @@ const INSERT_PARKED: &str = named(SQL, "insert_parked");
 const INSERT_THROTTLED: &str = named(SQL, "insert_throttled");
 const NEXT_THROTTLED: &str = named(SQL, "next_throttled");
 const PARKED_AT: &str = named(SQL, "parked_at");
+const PARKED_OF_NODE: &str = named(SQL, "parked_of_node");
 const QUEUES_WITH_PARKED: &str = named(SQL, "queues_with_parked");
 const QUEUES_WITH_READY: &str = named(SQL, "queues_with_ready");
 const READ_FRONTIER: &str = named(SQL, "read_frontier");
@@ -164,6 +165,17 @@ pub(crate) fn parked_at(
 ) -> Rows<Vec<WaitingTask>> {
     let n = i64::try_from(tasks_max).unwrap_or(i64::MAX);
     file.all(PARKED_AT, params![queue.as_str(), service.0, n], read_waiting)
+}
+
+/// The oldest tasks of a step that are parked at a place.
+pub(crate) fn parked_of_node(
+    file: File<'_, '_>,
+    (queue, service): &ServicePlace,
+    node: Node,
+    tasks_max: usize,
+) -> Rows<Vec<WaitingTask>> {
+    let n = i64::try_from(tasks_max).unwrap_or(i64::MAX);
+    file.all(PARKED_OF_NODE, params![queue.as_str(), service.0, node.0, n], read_waiting)
 }
 
 /// The first tasks that are ready at a place.

@@ -12,7 +12,9 @@ use crate::ports::TenantSettings;
 const SQL: &str = include_str!("../sql/store.sql");
 const DATA_VERSION: &str = named(SQL, "data_version");
 const READ_COUNTERS: &str = named(SQL, "read_counters");
+const DRAW_REVISION: &str = named(SQL, "draw_revision");
 const READ_N_WAKES: &str = named(SQL, "read_n_wakes");
+const READ_REVISION: &str = named(SQL, "read_revision");
 const SET_COUNTERS: &str = named(SQL, "set_counters");
 const SET_DEFAULTS: &str = named(SQL, "set_defaults");
 
@@ -28,6 +30,7 @@ pub(super) const COUNTER: Table = Table {
         Column::kept("default_weight", "integer"),
         Column::kept("default_tasks_max", "integer"),
         Column::kept("settle_from", "integer"),
+        Column::kept("revision", "integer"),
     ],
 };
 
@@ -48,6 +51,8 @@ pub(crate) struct Counters {
     pub(crate) defaults: TenantSettings,
     /// The first tenant to which their limit is still to be applied.
     pub(crate) settle_from: Option<TenantNo>,
+    /// Drawn by chance whenever definitions or policies change.
+    pub(crate) revision: i64,
 }
 
 pub(crate) fn counters(file: File<'_, '_>) -> Rows<Counters> {
@@ -67,6 +72,7 @@ pub(crate) fn counters(file: File<'_, '_>) -> Rows<Counters> {
             n_wakes: row.unsigned(const { at("n_wakes") })?,
             defaults: TenantSettings { weight, tasks_max },
             settle_from: settle_from.map(TenantNo),
+            revision: row.get(const { at("revision") })?,
         })
     })?;
     found.ok_or_else(|| corrupt("the counters are missing"))
@@ -91,6 +97,17 @@ pub(crate) fn set_defaults(file: File<'_, '_>, counters: &Counters) -> Rows<()> 
     let TenantSettings { weight, tasks_max } = counters.defaults;
     let settle_from = counters.settle_from.map(|no| no.0);
     file.run(SET_DEFAULTS, params![weight, tasks_max, settle_from]).map(drop)
+}
+
+/// Definitions or policies have changed: draws their next revision.
+pub(crate) fn draw_revision(file: File<'_, '_>) -> Rows<i64> {
+    let drawn = file.first(DRAW_REVISION, [], |row| Cells::of(row).get(ONLY))?;
+    drawn.ok_or_else(|| corrupt("the counters are missing"))
+}
+
+/// The revision of definitions and policies.
+pub(crate) fn revision(file: File<'_, '_>) -> Rows<Option<i64>> {
+    file.first(READ_REVISION, [], |row| Cells::of(row).get(ONLY))
 }
 
 /// How many commits woke other processes.

@@ -1,6 +1,5 @@
 //! Starting runs.
 
-use stepwell_core::code::Code;
 use stepwell_core::decide::{self, RunSeed};
 use stepwell_core::queue::TenantNo;
 use stepwell_core::run::RunRow;
@@ -21,16 +20,16 @@ pub(crate) fn start(
     request: StartRequest,
 ) -> Result<StartAnswer, StoreError> {
     let file = transaction.file;
-    let stored = transaction.definitions.find(file, request.seed.definition)?.ok_or_else(|| {
-        let message = format!("definition {} is not stored", request.seed.definition.0);
-        StoreError::Refused { code: Code::UnknownWorkflow, message }
-    })?;
+    let stored = transaction.definitions.find(file, request.seed.definition)?;
+    let stored = stored.filter(|stored| stored.mark == request.mark);
+    let unknown = || StoreError::unknown_definition(request.seed.definition);
+    let stored = stored.ok_or_else(unknown)?;
     let tenant_no = transaction.cache.tenants.number(file, &request.seed.tenant)?;
     if let Err(error) = check_room(transaction, tenant_no, &stored) {
         // A run that is there already needs no room.
         return repeated(transaction, &request, &stored)?.ok_or(error);
     }
-    let StartRequest { seed, input, input_digest } = request;
+    let StartRequest { seed, mark, input, input_digest } = request;
     let deadline = seed.deadline;
     let image = decide::start(&stored.definition, transaction.now, seed);
     let small = Some(&input).filter(|input| is_small(input));
@@ -38,7 +37,7 @@ pub(crate) fn start(
     let Some(no) = inserted else {
         let RunRow { key, tenant, id, definition, .. } = image.run().clone();
         let seed = RunSeed { key, tenant, id, definition, deadline };
-        let request = StartRequest { seed, input, input_digest };
+        let request = StartRequest { seed, mark, input, input_digest };
         let known = repeated(transaction, &request, &stored)?;
         return known.ok_or_else(|| corrupt(format!("the key {key} is used")));
     };

@@ -113,6 +113,13 @@ where parked.queue = ?1 and parked.service = ?2
 order by parked.number
 limit ?3
 
+-- name: parked_of_node
+-- The oldest tasks of a step in a queue. Index: parked_node.
+select {parked}, run.key from parked cross join run on run.no = parked.run
+where parked.queue = ?1 and parked.service = ?2 and parked.node = ?3
+order by parked.number
+limit ?4
+
 -- name: delete_parked
 delete from parked where run = ?1 and node = ?2
 

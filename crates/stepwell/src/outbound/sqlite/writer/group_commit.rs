@@ -15,6 +15,7 @@ use crate::outbound::sqlite::cache::RowCache;
 use crate::outbound::sqlite::file::{
     BUSY_TIMEOUT, File, Place, Scope, Statements, SyncMode, WalFile,
 };
+use crate::outbound::sqlite::rows::store::Counters;
 use crate::outbound::sqlite::rows::{self, int};
 use crate::ports::{HintSender, HintSet, StoreError};
 
@@ -90,6 +91,7 @@ fn try_commit(
     let n_changes = statements.connection.total_changes();
     parts.cache.renew(file)?;
     let counters = parts.cache.counters();
+    parts.definitions.keep_for(counters.revision);
     // Read once nobody else writes: what is decided by it comes after all that was before.
     counters.time = parts.clock.now(counters.time.now);
     // What woke others until now would look like our own wakes once we have counted more.
@@ -119,11 +121,7 @@ fn try_commit(
         // Nothing was written, so there is nothing to make durable and no time to keep.
         return Ok(earned);
     }
-    let counters = parts.cache.counters();
-    counters.n_wakes += u64::from(!earned.is_empty());
-    let n_wakes = int(counters.n_wakes);
-    rows::store::set_counters(file, counters)?;
-    mark_taken(file, &earned, n_wakes)?;
+    let n_wakes = write_counters(file, parts.cache.counters(), &earned)?;
     // Told before the commit: the watching thread may look right after it, and must not take our
     // own wakes for another process's. Those before them are news.
     let n_wakes_told = writer.n_wakes.fetch_max(n_wakes, Ordering::AcqRel);
@@ -138,6 +136,19 @@ fn try_commit(
         earned.add_all(told_by_others(file, n_wakes_told));
     }
     Ok(earned)
+}
+
+/// Writes down what was counted, and whom it concerns. Says how many commits woke others by now.
+fn write_counters(
+    file: File<'_, '_>,
+    counters: &mut Counters,
+    earned: &HintSet,
+) -> Result<i64, StoreError> {
+    counters.n_wakes += u64::from(!earned.is_empty());
+    let n_wakes = int(counters.n_wakes);
+    rows::store::set_counters(file, counters)?;
+    mark_taken(file, earned, n_wakes)?;
+    Ok(n_wakes)
 }
 
 /// Writes down whose claims were taken, for the processes of those workers.

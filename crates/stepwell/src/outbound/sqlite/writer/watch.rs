@@ -41,10 +41,9 @@ fn watch_loop<S>(connection: &Connection, watch: &Watch<S>) {
     // Looks are not counted: they belong to no call.
     let file = File { statements: &statements, traffic: &TrafficCounter::default() };
     let version = || rows::store::data_version(file).ok().flatten();
-    let policies = || rows::definition::revisions(file).ok().flatten();
+    let revision = || rows::store::revision(file).ok().flatten();
     let mut pause = PAUSE_MIN;
     let mut seen = version();
-    let mut seen_policies = policies();
     loop {
         std::thread::sleep(pause);
         let Some(_store) = watch.store.upgrade() else { return };
@@ -55,11 +54,8 @@ fn watch_loop<S>(connection: &Connection, watch: &Watch<S>) {
         }
         seen = found;
         pause = PAUSE_MIN;
-        let found_policies = policies();
-        if found_policies != seen_policies {
-            // Perhaps by another process: what is read next is fresh.
-            watch.definitions.forget_all();
-            seen_policies = found_policies;
+        if let Some(revision) = revision() {
+            watch.definitions.keep_for(revision);
         }
         // Our own commits change the file as well. Hinting at them would make the engine look,
         // which commits again, and it would never rest.

@@ -125,6 +125,7 @@ macro_rules! conformance_cases_of_fleets {
                 many_parked_tasks_come_back_piece_by_piece,
                 many_ready_tasks_are_parked_piece_by_piece,
                 a_parked_task_follows_when_its_step_gets_another_queue,
+                a_parked_task_follows_when_other_steps_keep_its_queue,
                 a_ready_task_follows_when_the_last_worker_of_its_old_queue_leaves,
                 a_ready_task_is_parked_when_its_last_worker_leaves,
                 a_ready_task_is_parked_when_its_last_worker_dies,

@@ -182,6 +182,8 @@ macro_rules! conformance_cases {
                 batches_that_share_runs_start_at_the_same_moment,
                 a_refused_start_does_not_touch_the_others,
                 a_refused_start_stores_nothing,
+                a_start_that_means_another_definition_stores_nothing,
+                a_worker_that_means_another_definition_is_not_registered,
                 an_empty_batch_starts_nothing,
                 a_thousand_runs_start_in_one_batch,
                 tenants_of_one_batch_are_numbered_in_its_order,

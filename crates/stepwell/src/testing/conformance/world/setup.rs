@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use stepwell_core::decide::RunSeed;
-use stepwell_core::id::{Queue, RunId, RunKey, ServiceId, WorkerId};
+use stepwell_core::id::{Queue, RunId, RunKey, WorkerId};
 use stepwell_core::workflow::Definition;
 
 use super::{Flow, LEASE, Run, Sketch, TENANT, WORKER, World, tenant, worker};
-use crate::ports::{Payload, StartAnswer, StartRequest, TenantSettings, WorkerRegistration};
+use crate::ports::{
+    MarkedService, Payload, StartAnswer, StartRequest, TenantSettings, WorkerRegistration,
+};
 
 impl World {
     /// Stores a workflow and lets the worker [`WORKER`] serve it, beside all before it.
@@ -42,7 +44,7 @@ impl World {
     pub async fn serve(&self, flow: &Flow) {
         {
             let mut desk = self.desk();
-            desk.served.push(flow.0.service());
+            desk.served.push(flow.0.marked_service());
             desk.queues.insert(Queue::default_queue());
             let steps = &flow.0.definition.policy.steps;
             desk.queues.extend(steps.iter().map(|policy| policy.queue.clone()));
@@ -62,7 +64,7 @@ impl World {
     /// Registers a worker that serves these queues and workflows only.
     pub async fn hire_for(&self, name: &str, queues: &[&str], flows: &[&Flow]) -> WorkerId {
         let queues = queues.iter().map(|name| super::queue(name)).collect();
-        let services = flows.iter().map(|flow| flow.0.service()).collect();
+        let services = flows.iter().map(|flow| flow.0.marked_service()).collect();
         self.register(name, queues, services, LEASE).await
     }
 
@@ -71,7 +73,7 @@ impl World {
         &self,
         name: &str,
         queues: Vec<Queue>,
-        services: Vec<ServiceId>,
+        services: Vec<MarkedService>,
         lease: Duration,
     ) -> WorkerId {
         let id = worker(name);
@@ -172,7 +174,8 @@ impl World {
             definition: flow.0.id,
             deadline: None,
         };
-        StartRequest { seed, input: payload(input), input_digest: Sha256::digest(input).into() }
+        let input_digest = Sha256::digest(input).into();
+        StartRequest { seed, mark: flow.0.mark, input: payload(input), input_digest }
     }
 }
 

@@ -9,11 +9,21 @@ create table stepwell.definition (
     version integer not null check (version >= 0),
     signature bytea not null check (length(signature) = 32),
     body text not null,
-    -- how often its policies were replaced
-    revision bigint not null default 0 check (revision >= 0),
+    -- drawn by chance: tells it from another that got its number in a database that was restored
+    mark bigint not null default (
+        ('x' || left(replace(gen_random_uuid()::text, '-', ''), 16))::bit(64)::bigint),
     unique (workflow, version),
     unique (workflow, signature)
 );
+
+-- What definitions there are and which policies they have, told by one number, which is drawn by
+-- chance whenever any of that changes; one row. Whoever remembers definitions compares it.
+create table stepwell.catalog (
+    one boolean primary key default true check (one),
+    revision bigint not null default (
+        ('x' || left(replace(gen_random_uuid()::text, '-', ''), 16))::bit(64)::bigint)
+);
+insert into stepwell.catalog default values;
 
 -- The names of steps, by the numbers that tasks have.
 create table stepwell.step (
@@ -36,13 +46,23 @@ insert into stepwell.tenant_default default values;
 create table stepwell.tenant (
     tenant_no integer primary key check (tenant_no >= 0 and tenant_no < 1048576),
     name text collate "C" not null unique,
+    -- drawn by chance: tells it from another that got its number in a database that was restored
+    mark bigint not null default (
+        ('x' || left(replace(gen_random_uuid()::text, '-', ''), 16))::bit(64)::bigint),
     has_own boolean not null default false,
     weight integer not null default 1 check (weight between 1 and 1000),
     tasks_max integer check (tasks_max > 0)
 );
 
+-- The upper part of the numbers of workers, which grow in the order of registration.
+create sequence stepwell.worker_count;
+
 create table stepwell.worker (
-    no bigint generated always as identity primary key,
+    -- The lower part is drawn by chance, so that no number is given twice, not even in a database
+    -- that was restored.
+    no bigint primary key default (
+        (nextval('stepwell.worker_count') << 36)
+        | ('x' || left(replace(gen_random_uuid()::text, '-', ''), 9))::bit(36)::bigint),
     id text collate "C" not null unique,
     queues text[] not null,
     lease_micros bigint not null check (lease_micros > 0),
@@ -53,7 +73,9 @@ create table stepwell.worker (
     next_turn integer not null default 0 check (next_turn >= 0),
     state smallint not null check (state between 0 and 15),
     -- whether it takes suspects, each with empty hands, and nothing else
-    in_trial boolean not null default false
+    in_trial boolean not null default false,
+    -- whether it was found dead, while its tasks are taken from it
+    was_lost boolean not null default false
 ) with (fillfactor = 50);
 create index worker_alive on stepwell.worker (no) where state < 2;
 
@@ -335,6 +357,8 @@ create table stepwell.parked (
 );
 create unique index parked_task on stepwell.parked (run, node);
 create index parked_tenant on stepwell.parked (tenant_no);
+-- By step, for those that got another queue. As a bigint, or plans would take it to find a task.
+create index parked_node on stepwell.parked (queue, service, (node::bigint), number);
 
 create table stepwell.timer (
     due_at bigint not null,
@@ -376,15 +400,3 @@ create table stepwell.watermark (
     enqueuing text[] not null,
     primary key (queue, service, round)
 );
-
-create table stepwell.leader (
-    one boolean primary key default true check (one),
-    worker text not null,
-    epoch bigint not null,
-    until bigint not null,
-    ttl_micros bigint not null check (ttl_micros > 0),
-    -- the server process that holds the leader's lock; null if it leads by its term alone
-    backend_pid integer
-);
--- Always there, so that candidates have something to lock; epoch -1 is nobody's.
-insert into stepwell.leader (worker, epoch, until, ttl_micros) values ('', -1, 0, 1);

@@ -20,7 +20,9 @@ create table counter (
     default_weight integer not null default 1 check (default_weight between 1 and 1000),
     default_tasks_max integer check (default_tasks_max > 0),
     -- the first tenant to which that limit is still to be applied; null if it holds for all
-    settle_from integer check (settle_from >= 0)
+    settle_from integer check (settle_from >= 0),
+    -- drawn by chance whenever definitions or policies change
+    revision integer not null default (random())
 ) strict;
 insert into counter (one) values (1);
 
@@ -31,8 +33,8 @@ create table definition (
     version integer not null check (version >= 0),
     signature blob not null check (length(signature) = 32),
     body text not null,
-    -- how often its policies were replaced
-    revision integer not null default 0 check (revision >= 0),
+    -- drawn by chance: tells it from another that got its number in a file that was restored
+    mark integer not null default (random()),
     unique (workflow, version),
     unique (workflow, signature)
 ) strict;
@@ -345,6 +347,8 @@ create table parked (
 ) strict, without rowid;
 create unique index parked_task on parked (run, node);
 create index parked_tenant on parked (tenant_no);
+-- By step: some may have got another queue, and follow.
+create index parked_node on parked (queue, service, node, number);
 
 -- Timers of tasks, and of runs as a whole: those have no task to refer to.
 create table timer (
