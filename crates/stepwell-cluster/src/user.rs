@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::{ClusterError, failure};
 
 /// A user without rights of its own.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct User {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
