@@ -10,6 +10,7 @@ mod chaos;
 mod ci;
 mod lint;
 mod postgres;
+mod server_packages;
 mod test;
 mod tidy;
 

@@ -1,7 +1,7 @@
 //! The tests' own PostgreSQL: found or installed, started for one run, and gone afterwards. The
 //! pooler that stands before it in some tests is started by those.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use stepwell_cluster::{
     Cluster, ClusterOptions, find_pgbouncer, find_programs, install_pgbouncer, install_programs,
@@ -19,12 +19,16 @@ pub(crate) fn programs() -> Result<PathBuf, Failure> {
 
 /// Starts a cluster, installing the server first if there is none.
 pub(crate) fn start() -> Result<Cluster, Failure> {
-    let programs = programs()?;
+    start_with(&programs()?)
+}
+
+/// Starts a cluster with the programs in this folder.
+pub(crate) fn start_with(programs: &Path) -> Result<Cluster, Failure> {
     eprintln!("==> starting a private PostgreSQL ({})", programs.display());
     // Durability is not what these tests are about: without it a test's database is made quickly.
     let settings = vec!["max_connections=400".to_owned(), "shared_buffers=128MB".to_owned()];
     let options = ClusterOptions { is_durable: false, settings };
-    Cluster::start(&programs, &options).map_err(|error| Failure { reason: error.to_string() })
+    Cluster::start(programs, &options).map_err(|error| Failure { reason: error.to_string() })
 }
 
 /// Tells tests that there is no pooler and that none could be installed, so that those which need

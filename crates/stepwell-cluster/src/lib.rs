@@ -18,7 +18,9 @@ use std::{fmt, io};
 
 pub use pair::Pair;
 pub use pgbouncer::{PgBouncer, PooledServer};
-pub use programs::{find_pgbouncer, find_programs, install_pgbouncer, install_programs};
+pub use programs::{
+    PROGRAMS_VARIABLE, find_pgbouncer, find_programs, install_pgbouncer, install_programs,
+};
 use server::Server;
 pub use server::is_up;
 

@@ -4,9 +4,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The folder of the newest server there is.
+/// Names the folder of the server's programs to use, whatever else is installed.
+pub const PROGRAMS_VARIABLE: &str = "STEPWELL_POSTGRES_PROGRAMS";
+
+/// The folder of the server that the environment names, or of the newest there is.
 #[must_use]
 pub fn find_programs() -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os(PROGRAMS_VARIABLE) {
+        return Some(PathBuf::from(folder)).filter(|folder| folder.join("initdb").is_file());
+    }
     let told = Command::new("pg_config").arg("--bindir").output().ok();
     let told = told.and_then(|output| String::from_utf8(output.stdout).ok());
     let mut folders: Vec<PathBuf> = told.iter().map(|text| PathBuf::from(text.trim())).collect();

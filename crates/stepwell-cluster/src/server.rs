@@ -4,7 +4,7 @@ use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::{env, fs, process, thread};
+use std::{env, fs, io, process, thread};
 
 use crate::user::{User, command, unprivileged_user};
 use crate::{ClusterError, ClusterOptions, POLL, POLLS_MAX, failure};
@@ -83,7 +83,7 @@ impl Server {
             server.arg("-c").arg(setting);
         }
         server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(log));
-        let process = server.spawn().map_err(|error| failure("start PostgreSQL", &error))?;
+        let process = server.spawn().map_err(|error| self.cannot_start("postgres", &error))?;
         let process = self.process.insert(process).id();
         self.wait_until_up(process)
     }
@@ -124,7 +124,7 @@ impl Server {
     fn run(&self, program: &str, arguments: &[&str]) -> Result<(), ClusterError> {
         let mut run = command(self.programs.join(program), self.user);
         run.args(arguments).arg("--pgdata").arg(self.data()).stdout(Stdio::null());
-        let ended = run.status().map_err(|error| failure(&format!("start {program}"), &error))?;
+        let ended = run.status().map_err(|error| self.cannot_start(program, &error))?;
         if ended.success() {
             return Ok(());
         }
@@ -140,6 +140,16 @@ impl Server {
             thread::sleep(POLL);
         }
         Err(ClusterError(format!("PostgreSQL did not start:\n{}", self.log())))
+    }
+
+    fn cannot_start(&self, program: &str, error: &io::Error) -> ClusterError {
+        let path = self.programs.join(program);
+        let what = format!("start {}", path.display());
+        // Root's own folders are closed to whom it hands the server to.
+        let is_closed = error.kind() == io::ErrorKind::PermissionDenied && self.user.is_some();
+        let remedy =
+            if is_closed { ", which a user without rights must be able to read" } else { "" };
+        failure(&(what + remedy), error)
     }
 
     fn log(&self) -> String {

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use stepwell_cluster::find_programs;
+use stepwell_cluster::{find_programs, is_up};
 use tempfile::TempDir;
 
 use crate::real_time::until;
@@ -132,16 +132,14 @@ impl Cluster {
     async fn wait_until_up(&mut self) -> Result<()> {
         let (programs, folder) = (self.programs.clone(), self.folder.path().to_owned());
         let (user, server, settings) = (self.user, &mut self.server, &self.settings);
-        let port = self.port.to_string();
+        let data = folder.join("data");
         let up = until("start of the server", WAIT_MAX, || {
             // A postmaster that was killed leaves children behind for a moment. As long as they
             // hold its memory a new one refuses to start, so it is tried again.
             if server.try_wait()?.is_some() {
                 *server = serve(&programs, &folder, user, settings)?;
             }
-            let mut ready = Command::new(programs.join("pg_isready"));
-            let ready = ready.arg("-q").arg("-h").arg(&folder).args(["-p", &port]).status();
-            Ok(ready.is_ok_and(|status| status.success()).then_some(()))
+            Ok(is_up(&data, server.id()).then_some(()))
         });
         let up = up.await;
         let log = || fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
