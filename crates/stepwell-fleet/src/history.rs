@@ -153,12 +153,17 @@ pub fn read_lines<T: for<'de> Deserialize<'de>>(folder: &Path, prefix: &str) -> 
             continue;
         }
         let text = fs::read_to_string(entry.path())?;
-        for line in text.lines() {
+        for line in whole_lines(&text) {
             let place = |why| Failure::of(&entry.path().display().to_string(), why);
             lines.push(serde_json::from_str(line).map_err(place)?);
         }
     }
     Ok(lines)
+}
+
+/// The lines that end. One that is just being written may be seen in part.
+fn whole_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.rsplit_once('\n').map_or("", |(whole, _)| whole).lines()
 }
 
 /// Waits until some process has written such a line, and gives the first.
@@ -172,4 +177,17 @@ pub async fn wait_for(
 ) -> Result<Line> {
     let look = || Ok(read(folder)?.into_iter().find(|line| is_meant(line)));
     until(what, Duration::from_mins(1), look).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_just_being_written_is_left_for_later() {
+        assert_eq!(whole_lines("one\ntwo\nthr").collect::<Vec<_>>(), ["one", "two"]);
+        assert_eq!(whole_lines("one\ntwo\n").collect::<Vec<_>>(), ["one", "two"]);
+        assert_eq!(whole_lines("on").count(), 0);
+        assert_eq!(whole_lines("").count(), 0);
+    }
 }
