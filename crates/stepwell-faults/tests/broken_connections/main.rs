@@ -1,6 +1,7 @@
 //! Engines whose connections to PostgreSQL break in every way, on real time.
 
 mod dark;
+mod hosts;
 mod lost;
 mod outage;
 mod pooled;

@@ -189,7 +189,7 @@ fn connector(
         .map_err(|why| StoreError::Refused { code: Code::NoEncryption, message: why })?;
     notice_dead_peers(&mut config);
     let settings = (!is_pooled).then(|| session_settings(options).into());
-    Ok(Connector::new(config, tls, settings))
+    Ok(Connector::new(&config, tls, settings))
 }
 
 fn ssl_mode(tls: &TlsParameters, has_roots: bool) -> Result<(SslMode, Check), String> {

@@ -17,6 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::hosts::{HEAD_START, each_host, first_success};
 use super::role::Role;
 
 /// A connection that has not come about by then, with all that is settled first, is given up.
@@ -31,28 +32,32 @@ pub(crate) type Wire = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<S
 /// How connections of one role are made.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    config: Config,
+    /// One for each host.
+    hosts: Vec<Config>,
     tls: MakeRustlsConnect,
     /// Settings of the session; none where a pooler would leak them to others.
     settings: Option<Arc<str>>,
 }
 
 impl Connector {
-    pub(crate) fn new(config: Config, tls: MakeRustlsConnect, settings: Option<Arc<str>>) -> Self {
-        Self { config, tls, settings }
+    pub(crate) fn new(config: &Config, tls: MakeRustlsConnect, settings: Option<Arc<str>>) -> Self {
+        Self { hosts: each_host(config), tls, settings }
     }
 
     /// The same way for connections of this role.
     pub(crate) fn for_role(&self, role: Role) -> Self {
         let mut connector = self.clone();
-        connector.config.application_name(role.application_name());
+        for host in &mut connector.hosts {
+            host.application_name(role.application_name());
+        }
         connector
     }
 
     /// Connects; the caller drives what it gets, and gives up after a while. Called on the driving
     /// thread.
     pub(crate) async fn dial(&self) -> Result<(Client, Wire), Error> {
-        self.config.connect(self.tls.clone()).await
+        let attempts = self.hosts.iter().map(|host| host.connect(self.tls.clone()));
+        first_success(attempts, HEAD_START).await.expect("a URL without a host is refused")
     }
 
     /// Connects and has the connection driven.

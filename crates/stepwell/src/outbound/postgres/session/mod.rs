@@ -41,9 +41,9 @@ pub(crate) struct Session {
     client: Option<Client>,
     pool: Arc<Pool>,
     patience: Patience,
-    /// An answer did not come in time, or was not waited for where it should have come soon: the
-    /// connection may be dark.
-    is_dark: AtomicBool,
+    /// An answer did not come in time, or was not waited for where it should have come soon, so the
+    /// connection may be dark; or its server takes no writes any more.
+    is_useless: AtomicBool,
     now_micros: AtomicI64,
     /// Which memory of this process was found to be of the database that answers; 0 for none.
     trusted: AtomicU64,
@@ -71,7 +71,7 @@ impl Session {
             client: Some(client.ok_or_else(|| no_answer(patience))??),
             pool: Arc::clone(pool),
             patience,
-            is_dark: AtomicBool::new(false),
+            is_useless: AtomicBool::new(false),
             now_micros: AtomicI64::new(0),
             trusted: AtomicU64::new(0),
             sending: tokio::sync::Mutex::default(),
@@ -167,14 +167,15 @@ impl Session {
     pub(crate) fn all<'s>(&'s self, sql: Sql, params: Params<'s>) -> Answer<'s, Vec<Row>> {
         Box::pin(self.answered(async move {
             let turn = self.sending.lock().await;
-            Ok(match self.prepare(sql).await? {
+            let rows = match self.prepare(sql).await? {
                 Prepared::Named(statement) => {
-                    sent(self.client()?.query(&statement, &untyped(params)), turn).await?
+                    sent(self.client()?.query(&statement, &untyped(params)), turn).await
                 }
                 Prepared::Nameless(text) => {
-                    sent(self.client()?.query_typed(text, &typed(params)), turn).await?
+                    sent(self.client()?.query_typed(text, &typed(params)), turn).await
                 }
-            })
+            };
+            Ok(self.heard(rows)?)
         }))
     }
 
@@ -215,15 +216,28 @@ impl Session {
                 sent(self.client()?.execute_typed(text, &typed(params)), turn).await
             }
         };
-        Ok(n_rows.map(drop))
+        Ok(self.heard(n_rows).map(drop))
     }
 
     /// Sends a command as it is.
     fn tell<'s>(&'s self, command: &'s str) -> Answer<'s, ()> {
         Box::pin(self.answered(async move {
             let turn = self.sending.lock().await;
-            Ok(sent(self.client()?.batch_execute(command), turn).await?)
+            Ok(self.heard(sent(self.client()?.batch_execute(command), turn).await)?)
         }))
+    }
+
+    /// Looks at what the server said. A primary may have become a standby without a word: then no
+    /// connection to it is of use.
+    fn heard<T>(
+        &self,
+        answer: Result<T, tokio_postgres::Error>,
+    ) -> Result<T, tokio_postgres::Error> {
+        let state = answer.as_ref().err().and_then(tokio_postgres::Error::code);
+        if state.is_some_and(takes_no_writes) {
+            self.is_useless.store(true, Ordering::Release);
+        }
+        answer
     }
 
     /// An answer of the server, unless it does not come in time.
@@ -232,7 +246,7 @@ impl Session {
         let answer = self.patience.wait_for(answer).await;
         std::mem::forget(waiting);
         answer.unwrap_or_else(|| {
-            self.is_dark.store(true, Ordering::Release);
+            self.is_useless.store(true, Ordering::Release);
             Err(no_answer(self.patience).into())
         })
     }
@@ -256,10 +270,10 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let Some(client) = self.client.take() else { return };
-        if self.is_dark.load(Ordering::Acquire) {
+        if self.is_useless.load(Ordering::Acquire) {
             // Taken out of the pool, the connection closes and the server rolls back.
             drop(Client::take(client));
-            self.pool.went_dark();
+            self.pool.discard_idle();
             return;
         }
         self.pool.driver.spawn(async move {
@@ -294,9 +308,15 @@ struct Waiting<'s>(&'s Session);
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if let Patience::Until(_) = self.0.patience {
-            self.0.is_dark.store(true, Ordering::Release);
+            self.0.is_useless.store(true, Ordering::Release);
         }
     }
+}
+
+/// Whether a server that answers so is a standby by now: it writes nothing, or does not even begin
+/// what may write.
+fn takes_no_writes(state: &SqlState) -> bool {
+    [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::FEATURE_NOT_SUPPORTED].contains(state)
 }
 
 fn no_answer(patience: Patience) -> StoreError {
