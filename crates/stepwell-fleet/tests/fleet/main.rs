@@ -1,6 +1,7 @@
 //! Real processes on real databases: what is promised holds when they die, stall and restart.
 
 mod crashes;
+mod fail_over;
 mod pooler;
 mod server;
 mod sharing;

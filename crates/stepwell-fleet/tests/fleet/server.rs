@@ -101,7 +101,7 @@ async fn an_ordinary_restart_of_the_server_is_no_error_to_anybody() {
 }
 
 /// How many executions have ended.
-fn n_done(folder: &Path) -> Result<usize> {
+pub(crate) fn n_done(folder: &Path) -> Result<usize> {
     let is_end = |line: &Line| !matches!(line.mark, Mark::Began(_));
     Ok(history::read(folder)?.iter().filter(|line| is_end(line)).count())
 }
