@@ -54,12 +54,29 @@ impl OwnDatabase {
             row.get::<_, i64>(0) == 0
         })
         .await;
-        let deadlocks = "select deadlocks from pg_stat_database where datname = $1";
-        let row = client.query_one(deadlocks, &[&self.name]).await.expect("it answers");
+        let n_deadlocks = n_deadlocks(&client, &self.name).await;
         let drop = format!("drop database {}", self.name);
         client.batch_execute(&drop).await.expect("nobody is connected");
-        row.get(0)
+        n_deadlocks
     }
+}
+
+/// How many deadlocks a database has seen up to now. Servers before 15 write down what they count
+/// only now and then, and say when they did.
+async fn n_deadlocks(client: &Client, database: &str) -> i64 {
+    let now = client.query_one("select clock_timestamp()::text", &[]).await.expect("it answers");
+    let now: String = now.get(0);
+    let read = "select deadlocks, \
+            coalesce(pg_stat_get_snapshot_timestamp() > $2::text::timestamptz, true) \
+        from pg_stat_database where datname = $1";
+    let mut n_deadlocks = 0;
+    eventually("what was counted is written down", async || {
+        let row = client.query_one(read, &[&database, &now]).await.expect("it answers");
+        n_deadlocks = row.get(0);
+        row.get(1)
+    })
+    .await;
+    n_deadlocks
 }
 
 /// Looks again and again until something is so.
