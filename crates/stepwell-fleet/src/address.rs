@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stepwell::ports::{DynStore, StoreError};
-use stepwell::{Engine, EngineBuilder, Error, PostgresOptions, PostgresStore, SqliteStore};
+use stepwell::{
+    Engine, EngineBuilder, Error, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore,
+};
 
+use crate::jumping_clock::JumpingClock;
 use crate::real_time::{Deadline, pause};
 use crate::{Failure, Result};
 
@@ -85,14 +88,17 @@ impl Address {
     /// As [`Address::builder`].
     pub async fn builder_in_time(&self) -> Result<EngineBuilder<()>> {
         let Self::Sqlite(path) = self else { return self.builder().await };
-        let deadline = Deadline::after(WAIT_MAX);
-        loop {
-            match SqliteStore::open(path).await {
-                Ok(store) => return Ok(Engine::builder(store)),
-                Err(Error::Unavailable { .. }) if !deadline.has_passed() => pause(RETRY).await,
-                Err(error) => return Err(Failure::of("open", error)),
-            }
-        }
+        in_time(|| SqliteStore::open_with(SqliteOptions::new(path))).await
+    }
+
+    /// As [`Address::builder_in_time`]; a file goes by this clock, as a server goes by its own.
+    ///
+    /// # Errors
+    /// As [`Address::builder`].
+    pub async fn builder_on(&self, clock: &JumpingClock) -> Result<EngineBuilder<()>> {
+        let Self::Sqlite(path) = self else { return self.builder().await };
+        let options = || SqliteOptions::new(path);
+        in_time(|| Ok(SqliteStore::with_clock(options(), Arc::new(clock.clone()))?)).await
     }
 
     /// Opens the store itself.
@@ -120,6 +126,20 @@ impl Address {
                 Err(StoreError::Unavailable { .. }) if !deadline.has_passed() => pause(RETRY).await,
                 Err(error) => return Err(Failure::of("connect", error)),
             }
+        }
+    }
+}
+
+/// Begins to build an engine on a file, which may have to be waited for.
+async fn in_time(
+    open: impl Fn() -> std::result::Result<SqliteStore, Error>,
+) -> Result<EngineBuilder<()>> {
+    let deadline = Deadline::after(WAIT_MAX);
+    loop {
+        match open() {
+            Ok(store) => return Ok(Engine::builder(store)),
+            Err(Error::Unavailable { .. }) if !deadline.has_passed() => pause(RETRY).await,
+            Err(error) => return Err(Failure::of("open", error)),
         }
     }
 }

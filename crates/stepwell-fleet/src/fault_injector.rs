@@ -1,6 +1,7 @@
-//! Faults at random: workers are killed, frozen for a while or asked to stop, and the server
-//! crashes.
+//! Faults at random: workers are killed, frozen for a while or asked to stop, their clocks jump, and
+//! the server crashes.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -8,6 +9,7 @@ use serde::Serialize;
 use crate::chance::Chance;
 use crate::cluster::{Cluster, Crash};
 use crate::fleet::Fleet;
+use crate::jumping_clock::Jump;
 use crate::process::Worker;
 use crate::real_time::{Deadline, pause};
 use crate::{Failure, Result};
@@ -21,6 +23,8 @@ pub struct FaultCounts {
     pub freezes: usize,
     /// Workers that were asked to stop.
     pub stops: usize,
+    /// Jumps of workers' clocks.
+    pub clock_jumps: usize,
     /// Crashes of the server.
     pub server_restarts: usize,
 }
@@ -47,6 +51,9 @@ pub struct FaultInjector<'a> {
     chance: Chance,
     /// How many faults there were so far.
     pub counts: FaultCounts,
+    /// Workers that stood still, were killed or asked to stop. From others nothing should be taken,
+    /// as long as the machine lets them beat.
+    pub harmed: BTreeSet<String>,
     frozen: Vec<FrozenWorker>,
     stopping: Vec<StoppingWorker>,
 }
@@ -56,7 +63,7 @@ impl<'a> FaultInjector<'a> {
     pub fn new(fleet: &'a mut Fleet, cluster: Option<&'a mut Cluster>, seed: u64) -> Self {
         let (chance, counts) = (Chance::new(seed), FaultCounts::default());
         let (frozen, stopping) = (Vec::new(), Vec::new());
-        Self { fleet, cluster, chance, counts, frozen, stopping }
+        Self { fleet, cluster, chance, counts, harmed: BTreeSet::new(), frozen, stopping }
     }
 
     /// Kills a worker by chance every `period`, and replaces it, for this long.
@@ -73,7 +80,8 @@ impl<'a> FaultInjector<'a> {
         self.fleet.ready().await
     }
 
-    /// Faults of every kind, about one a second, for this long. Afterwards all workers live.
+    /// Faults of every kind, about one a second, for this long, and as many jumps of clocks as half
+    /// of them; workers need clocks that jump. Afterwards all workers live.
     ///
     /// # Errors
     /// If something cannot be done, or a worker ended by itself.
@@ -105,11 +113,29 @@ impl<'a> FaultInjector<'a> {
             match self.chance.below(10) {
                 0..=4 => self.kill()?,
                 5 | 6 => self.freeze()?,
-                7 | 8 => self.stop().await?,
+                7 | 8 => self.stop()?,
                 _ => self.crash_server().await?,
+            }
+            // On top of all others, so that clocks jump in the midst of them.
+            if self.chance.one_in(2) {
+                self.jump()?;
             }
             progress(self.counts);
         }
+        Ok(())
+    }
+
+    /// Lets the clock of one worker jump, of one that is frozen or just starting as well.
+    fn jump(&mut self) -> Result<()> {
+        let place = self.fleet.any(&mut self.chance);
+        let jump = Jump::any(&mut self.chance);
+        let worker = self.fleet.worker(place);
+        worker.jump(jump)?;
+        if jump.elapsed_millis > 0 {
+            // It has stood still, as far as it can tell.
+            self.harmed.insert(worker.name().to_owned());
+        }
+        self.counts.clock_jumps += 1;
         Ok(())
     }
 
@@ -117,6 +143,7 @@ impl<'a> FaultInjector<'a> {
         let place = self.fleet.any(&mut self.chance);
         let name = self.fleet.worker(place).name().to_owned();
         self.frozen.retain(|frozen| frozen.name != name);
+        self.harmed.insert(name);
         self.fleet.kill(place)?;
         self.counts.kills += 1;
         self.fleet.spawn().map(drop)
@@ -134,6 +161,7 @@ impl<'a> FaultInjector<'a> {
         }
         self.fleet.worker(place).freeze()?;
         let span = Duration::from_millis(500 + self.chance.next() % 6_000);
+        self.harmed.insert(name.clone());
         self.frozen.push(FrozenWorker { name, until: Deadline::after(span) });
         self.counts.freezes += 1;
         Ok(())
@@ -148,18 +176,19 @@ impl<'a> FaultInjector<'a> {
         Ok(())
     }
 
-    /// Asks one worker to stop and starts another. The stop is not waited for here, because it may
-    /// have to wait for a frozen worker.
-    async fn stop(&mut self) -> Result<()> {
+    /// Asks one worker to stop and starts another, unless it has just been started itself. Neither
+    /// its start nor its stop is waited for here, because both may have to wait for a worker that is
+    /// frozen while it writes, and would stay so.
+    fn stop(&mut self) -> Result<()> {
         let place = self.fleet.any(&mut self.chance);
         let name = self.fleet.worker(place).name().to_owned();
         let is_frozen = self.frozen.iter().any(|frozen| frozen.name == name);
-        if is_frozen {
+        if is_frozen || !self.fleet.worker(place).is_ready()? {
             return Ok(());
         }
-        self.fleet.worker(place).ready().await?;
         self.fleet.spawn()?;
         let worker = self.fleet.take(place);
+        self.harmed.insert(name);
         worker.terminate()?;
         self.stopping.push(StoppingWorker { worker, until: Deadline::after(STOP_MAX) });
         self.counts.stops += 1;

@@ -15,6 +15,7 @@ pub mod fault_injector;
 pub mod fleet;
 pub mod functions;
 pub mod history;
+pub mod jumping_clock;
 pub mod load;
 pub mod plan;
 pub mod process;

@@ -1,10 +1,11 @@
 //! One worker process: starting it, the signals it gets, and how it ended.
 //!
 //! A process writes what it has to say into files of the fleet's folder, so that nothing is lost
-//! when it is killed and nobody has to read a pipe. Its standard input is a pipe from us: when we
-//! are gone, it ends.
+//! when it is killed and nobody has to read a pipe. Its standard input is a pipe from us: we tell
+//! it there how its clock jumps, and when we are gone, it ends.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, pr
 use serde::{Deserialize, Serialize};
 
 use crate::address::Address;
+use crate::jumping_clock::Jump;
 use crate::real_time::until;
 use crate::{Failure, Result};
 
@@ -42,6 +44,8 @@ pub struct Setup {
     pub starts_runs: bool,
     /// Whether the store may be held by a frozen worker when the process opens it.
     pub waits_for_store: bool,
+    /// Whether the process goes by a clock that can be made to jump.
+    pub has_jumping_clock: bool,
     /// The number of the first worker's name: two fleets on one store must not share names.
     pub names_from: usize,
 }
@@ -62,6 +66,7 @@ impl Setup {
             crash_limit: 1_000,
             starts_runs: false,
             waits_for_store: false,
+            has_jumping_clock: false,
             names_from: 1,
         }
     }
@@ -81,6 +86,9 @@ impl Setup {
         }
         if self.waits_for_store {
             command.arg("--waits-for-store");
+        }
+        if self.has_jumping_clock {
+            command.arg("--jumping-clock");
         }
         command.stdin(Stdio::piped()).stdout(file("out")?).stderr(file("err")?);
         Ok(command)
@@ -136,16 +144,22 @@ impl Worker {
     /// # Errors
     /// If the process ends before.
     pub async fn ready(&mut self) -> Result<()> {
-        until(&format!("start of {}", self.name), WAIT_MAX, || {
-            if self.messages()?.contains(&WorkerMessage::Ready) {
-                return Ok(Some(()));
-            }
-            match self.child.try_wait()? {
-                None => Ok(None),
-                Some(status) => Err(self.failure(&format!("ended at once with {status}"))),
-            }
-        })
-        .await
+        let what = format!("start of {}", self.name);
+        until(&what, WAIT_MAX, || Ok(self.is_ready()?.then_some(()))).await
+    }
+
+    /// Whether its engine has started.
+    ///
+    /// # Errors
+    /// If the process ended before.
+    pub fn is_ready(&mut self) -> Result<bool> {
+        if self.messages()?.contains(&WorkerMessage::Ready) {
+            return Ok(true);
+        }
+        match self.child.try_wait()? {
+            None => Ok(false),
+            Some(status) => Err(self.failure(&format!("ended at once with {status}"))),
+        }
     }
 
     /// SIGKILL: the process is gone when this returns.
@@ -172,6 +186,16 @@ impl Worker {
     /// If the system refuses.
     pub fn thaw(&self) -> Result<()> {
         self.signal(Signal::CONT)
+    }
+
+    /// Makes its clock jump, if it can; one that stands still jumps when it goes on.
+    ///
+    /// # Errors
+    /// If the process is gone.
+    pub fn jump(&mut self, jump: Jump) -> Result<()> {
+        let line = serde_json::to_string(&jump).expect("it is plain data");
+        let stdin = self.child.stdin.as_mut().ok_or_else(|| Failure("it has no input".into()))?;
+        writeln!(stdin, "{line}").map_err(|error| Failure::of("make a clock jump", error))
     }
 
     /// SIGTERM: the process is asked to stop.

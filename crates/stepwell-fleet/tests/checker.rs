@@ -163,11 +163,16 @@ fn execution_without_a_claim(evidence: &mut Evidence) {
 
 fn early_execution(evidence: &mut Evidence) {
     let has_parents = |line: &&mut stepwell_fleet::history::Line| match &line.mark {
-        Mark::Began(seen) => !seen.is_empty(),
+        Mark::Began(seen) => seen.iter().any(Option::is_some),
         _ => false,
     };
     let line = evidence.history.iter_mut().find(has_parents).expect("there are children");
     line.at = 0;
+}
+
+fn early_execution_by_machines_clock(evidence: &mut Evidence) {
+    evidence.has_own_time = true;
+    early_execution(evidence);
 }
 
 fn other_parents(evidence: &mut Evidence) {
@@ -273,6 +278,7 @@ fn handler_that_did_not_run(evidence: &mut Evidence) {
 #[case(execution_by_another, "w002 executed attempt")]
 #[case(execution_without_a_claim, "executed attempt 9 of None")]
 #[case(early_execution, "began before the end")]
+#[case(early_execution_by_machines_clock, "began before the end")]
 #[case(other_parents, "was given")]
 #[case(lost_attempt, "ended LOST")]
 #[case(released_attempt, "ended RELEASED")]
@@ -283,4 +289,15 @@ async fn every_lie_about_a_fleet_is_found(#[case] tell: fn(&mut Evidence), #[cas
     tell(&mut evidence);
     let found = evidence.violations(Faults::None);
     assert!(found.iter().any(|finding| finding.contains(expected)), "{found:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_with_a_time_of_its_own_is_not_held_against_the_machines() {
+    let mut evidence = honest().await;
+    for line in &mut evidence.history {
+        line.at -= 86_400_000_000;
+    }
+    assert!(!evidence.violations(Faults::None).is_empty());
+    evidence.has_own_time = true;
+    assert_eq!(evidence.violations(Faults::None), Vec::<String>::new());
 }

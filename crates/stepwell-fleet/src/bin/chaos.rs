@@ -59,6 +59,8 @@ struct Report {
     executions: usize,
     /// Tasks that another worker took over from one that was dead.
     take_overs: usize,
+    /// Those among them whose worker was neither killed nor asked to stop, nor stood still.
+    taken_from_unharmed: usize,
     handed_back: usize,
     /// Executions that went waiting, signals that tasks got, and waits that timed out.
     suspended: usize,
@@ -108,7 +110,7 @@ async fn run(arguments: &Arguments) -> Result<Report> {
         Kind::Sqlite => (None, Address::Sqlite(folder.path().join("stepwell.db"))),
     };
     let setup = Setup::new(worker_program()?, address.clone(), folder.path());
-    let setup = Setup { waits_for_store: true, ..setup };
+    let setup = Setup { waits_for_store: true, has_jumping_clock: true, ..setup };
     let mut fleet = Fleet::start(setup, N_WORKERS).await?;
     let mut load = Load::connect(&address, "chaos", seed).await?;
     load.end_some_early();
@@ -116,14 +118,15 @@ async fn run(arguments: &Arguments) -> Result<Report> {
     let mut injector = FaultInjector::new(&mut fleet, cluster.as_mut(), seed);
     let (injected, loaded) =
         tokio::join!(injector.inject(span, show), load.keep_going(N_RUNS, span));
-    let faults = injector.counts;
+    let (faults, harmed) = (injector.counts, injector.harmed);
     let mut violations: Vec<String> =
         [injected, loaded].into_iter().filter_map(|done| Some(done.err()?.to_string())).collect();
     eprintln!("chaos: no more faults, waiting for all ends");
     violations.extend(load.all_ended(RECOVERY_MAX).await.err().map(|error| error.to_string()));
     violations.extend(fleet.stop_all().await.err().map(|error| error.to_string()));
     let store = address.open().await?;
-    let evidence = gather(store.as_ref(), folder.path(), &load).await?;
+    let mut evidence = gather(store.as_ref(), folder.path(), &load).await?;
+    evidence.has_own_time = matches!(arguments.store, Kind::Sqlite);
     violations.extend(evidence.violations(Faults::Crashes));
     let counts = evidence.counts();
     let leader_epoch = leader_epoch(store.as_ref()).await.unwrap_or_else(|error| {
@@ -138,6 +141,7 @@ async fn run(arguments: &Arguments) -> Result<Report> {
         tasks: counts.tasks,
         executions: counts.executions,
         take_overs: counts.lost,
+        taken_from_unharmed: evidence.lost_by(|worker| !harmed.contains(worker)),
         handed_back: counts.released,
         suspended: counts.suspended,
         received: counts.received,
@@ -157,10 +161,10 @@ async fn gather(store: &dyn Store, folder: &Path, load: &Load) -> Result<Evidenc
 }
 
 fn show(counts: FaultCounts) {
-    let FaultCounts { kills, freezes, stops, server_restarts } = counts;
+    let FaultCounts { kills, freezes, stops, clock_jumps, server_restarts } = counts;
     eprintln!(
-        "chaos: {kills} killed, {freezes} frozen, {stops} stopped, {server_restarts} crashes of \
-         the server"
+        "chaos: {kills} killed, {freezes} frozen, {stops} stopped, {clock_jumps} jumps of clocks, \
+         {server_restarts} crashes of the server"
     );
 }
 

@@ -1,7 +1,6 @@
 //! A worker process: an ordinary program on `stepwell` that executes the plans of the fleet, and
 //! writes down what it does.
 
-use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use clap::Parser;
 use stepwell::{Config, Engine, Error, StopReport};
 use stepwell_fleet::address::Address;
 use stepwell_fleet::history::Recorder;
+use stepwell_fleet::jumping_clock::JumpingClock;
 use stepwell_fleet::process::WorkerMessage;
 use stepwell_fleet::real_time::{Deadline, pause};
 use stepwell_fleet::{Result, functions, plan, start_record, workflow};
@@ -52,12 +52,16 @@ struct Arguments {
     /// Wait for a store that a frozen worker holds.
     #[arg(long)]
     waits_for_store: bool,
+    /// Go by a clock that jumps as standard input says.
+    #[arg(long)]
+    jumping_clock: bool,
 }
 
 #[tokio::main]
 async fn main() -> std::process::ExitCode {
-    end_with_parent();
-    match run(Arguments::parse()).await {
+    let clock = JumpingClock::new();
+    obey_parent(clock.clone());
+    match run(Arguments::parse(), clock).await {
         // A blocking step that does not return must not hold up the end of the process.
         Ok(()) => std::process::exit(0),
         Err(error) => {
@@ -67,12 +71,12 @@ async fn main() -> std::process::ExitCode {
     }
 }
 
-async fn run(arguments: Arguments) -> Result<()> {
+async fn run(arguments: Arguments, clock: JumpingClock) -> Result<()> {
     let asked_to_stop = stepwell::shutdown_signal();
     tokio::pin!(asked_to_stop);
     // Without a handler a write beyond the limit would kill the process instead of failing.
     let _handled = signal(SignalKind::from_raw(SIGXFSZ))?;
-    let engine = start(&arguments).await?;
+    let engine = start(&arguments, &clock).await?;
     tell(&WorkerMessage::Ready);
     if arguments.starts_runs {
         let starts = start_record::keep_starting(&engine, &arguments.folder, &arguments.name);
@@ -90,18 +94,21 @@ async fn run(arguments: Arguments) -> Result<()> {
 }
 
 /// Starts the engine; a store that is away for a moment is waited for.
-async fn start(arguments: &Arguments) -> Result<Engine> {
+async fn start(arguments: &Arguments, clock: &JumpingClock) -> Result<Engine> {
     let address = Address::parse(&arguments.store, &arguments.schema);
     let recorder = Arc::new(Recorder::open(&arguments.folder, &arguments.name)?);
     let deadline = Deadline::after(WAIT_MAX);
     loop {
-        let builder = if arguments.waits_for_store {
-            address.builder_in_time().await?
-        } else {
-            address.builder().await?
+        let builder = match (arguments.jumping_clock, arguments.waits_for_store) {
+            (true, _) => address.builder_on(clock).await?,
+            (false, true) => address.builder_in_time().await?,
+            (false, false) => address.builder().await?,
         };
         let builder = builder.state(Arc::clone(&recorder));
         let mut builder = builder.worker_id(&arguments.name).config(config(arguments));
+        if arguments.jumping_clock {
+            builder = builder.clock(Arc::new(clock.clone()))?;
+        }
         for plan in plan::all() {
             workflow::register(&mut builder, &plan);
         }
@@ -133,12 +140,16 @@ fn tell(message: &WorkerMessage) {
     println!("{}", serde_json::to_string(message).expect("it is plain data"));
 }
 
-/// Ends the process when the one that started it is gone: a test that was killed cleans up
-/// nothing. Its end of the pipe is closed by the system.
+/// Lets the clock jump as the process that started this one says, and ends with it: a test that was
+/// killed cleans up nothing. Its end of the pipe is closed by the system.
 #[expect(clippy::disallowed_methods, reason = "the thread waits in a read for the whole time")]
-fn end_with_parent() {
-    std::thread::spawn(|| {
-        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+fn obey_parent(clock: JumpingClock) {
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines().map_while(std::io::Result::ok) {
+            if let Ok(jump) = serde_json::from_str(&line) {
+                clock.jump(jump);
+            }
+        }
         std::process::exit(3);
     });
 }

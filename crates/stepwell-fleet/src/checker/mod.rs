@@ -57,6 +57,9 @@ pub struct Evidence {
     pub outputs: BTreeMap<RunKey, BTreeMap<Node, u64>>,
     /// Memos as stored, by run.
     pub memos: BTreeMap<RunKey, Vec<StoredMemo>>,
+    /// Whether the store's time has nothing to do with that of the machine, which processes write
+    /// down: clocks jumped.
+    pub has_own_time: bool,
 }
 
 /// How much happened.
@@ -107,7 +110,7 @@ impl Evidence {
             memos.insert(*key, store.memos(*key).await?);
         }
         let (history, effects) = (history::read(folder)?, crate::functions::read(folder)?);
-        Ok(Self { asked, history, effects, dump, definitions, outputs, memos })
+        Ok(Self { asked, history, effects, dump, definitions, outputs, memos, has_own_time: false })
     }
 
     /// Everything that is wrong, in words; empty if nothing is.
@@ -166,6 +169,14 @@ impl Evidence {
             late: event("DEADLINE_PASSED"),
         }
     }
+
+    /// How many attempts were lost by workers that are meant.
+    #[must_use]
+    pub fn lost_by(&self, is_meant: impl Fn(&str) -> bool) -> usize {
+        let attempts = self.dump.runs.values().flat_map(|log| &log.attempts);
+        let lost = attempts.filter(|attempt| attempt.state == AttemptState::Lost);
+        lost.filter(|attempt| is_meant(attempt.claim.worker.as_str())).count()
+    }
 }
 
 /// One run, as the store and the processes tell it.
@@ -184,6 +195,7 @@ struct CheckedRun<'a> {
     outputs: BTreeMap<&'a str, u64>,
     history: Vec<&'a Line>,
     stored: &'a Arc<StoredDefinition>,
+    has_own_time: bool,
 }
 
 impl<'a> CheckedRun<'a> {
@@ -217,6 +229,7 @@ impl<'a> CheckedRun<'a> {
             outputs: outputs.iter().map(|(node, output)| (name(*node), *output)).collect(),
             history,
             stored,
+            has_own_time: evidence.has_own_time,
         })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stepwell::core::id::Node;
-use stepwell::core::run::Event;
+use stepwell::core::run::{AttemptRow, AttemptState, Event};
 use stepwell::core::time::Timestamp;
 
 use super::CheckedRun;
@@ -41,12 +41,25 @@ pub(super) fn check(run: &CheckedRun<'_>) -> Vec<String> {
             if own.first.is_some_and(|first| first < number) && !is_skipped {
                 findings.push(format!("step {name} was ready before {parent} had ended"));
             }
-            if began.is_some_and(|began| began < at.as_micros()) {
+            let mut ends = vec![gave_at(run, parent)];
+            if !run.has_own_time {
+                ends.push(Some(at.as_micros()));
+            }
+            let is_early = |began: i64| ends.iter().flatten().any(|end| began < *end);
+            if began.is_some_and(is_early) {
                 findings.push(format!("step {name} began before the end of {parent}"));
             }
         }
     }
     findings
+}
+
+/// When the execution of a step that counts gave its output, as its process wrote it down.
+fn gave_at(run: &CheckedRun<'_>, step: &str) -> Option<i64> {
+    let is_completed = |row: &&&AttemptRow| row.state == AttemptState::Completed;
+    let attempt = run.attempts(step).iter().find(is_completed)?.attempt;
+    let mut lines = run.history.iter().filter(|line| line.step == step && line.attempt == attempt);
+    lines.find(|line| matches!(line.mark, Mark::Gave(_))).map(|line| line.at)
 }
 
 fn note(times: &mut BTreeMap<Node, Times>, event: &Event) {

@@ -129,6 +129,18 @@ impl<S: Send + Sync + 'static> EngineBuilder<S> {
         self
     }
 
+    /// Another clock beside the machine's own tasks and ids, as tests use whose clocks jump. Called
+    /// inside a tokio runtime, and after [`config`](Self::config).
+    ///
+    /// # Errors
+    /// Outside of a tokio runtime.
+    #[cfg(feature = "testing")]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let real = EngineRuntime::real(self.config.slots)?;
+        self.runtime = Some(EngineRuntime { clock, ..real });
+        Ok(self)
+    }
+
     /// Puts something around the code of all steps registered so far, as tests do to see which
     /// are being executed.
     #[cfg(feature = "testing")]
