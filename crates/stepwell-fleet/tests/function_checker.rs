@@ -71,7 +71,7 @@ fn line(evidence: &mut Evidence, is_meant: impl Fn(&Effect) -> bool) -> usize {
 }
 
 /// A line of the function of steps side by side about a key.
-fn of_fan<'k>(key: &'k str, is_meant: fn(&EffectMark) -> bool) -> impl Fn(&Effect) -> bool + 'k {
+fn of_fan(key: &str, is_meant: fn(&EffectMark) -> bool) -> impl Fn(&Effect) -> bool + '_ {
     move |effect| {
         effect.run == run_id("run", 100 + FAN as u64) && effect.key == key && is_meant(&effect.mark)
     }
@@ -112,7 +112,7 @@ fn executed_twice_at_once(evidence: &mut Evidence) {
 
 fn executed_without_a_claim(evidence: &mut Evidence) {
     let given = line(evidence, of_fan("fan[1]", IS_GIVEN));
-    evidence.effects[given].process = "w002".to_owned();
+    "w002".clone_into(&mut evidence.effects[given].process);
 }
 
 fn heard_in_another_order(evidence: &mut Evidence) {
@@ -135,7 +135,9 @@ fn not_recorded(evidence: &mut Evidence) {
 
 fn another_output(evidence: &mut Evidence) {
     for outputs in evidence.outputs.values_mut() {
-        outputs.values_mut().for_each(|output| *output ^= 1);
+        for output in outputs.values_mut() {
+            *output ^= 1;
+        }
     }
 }
 
@@ -173,8 +175,10 @@ fn a_value_after_an_error(evidence: &mut Evidence) {
     evidence.effects.push(none);
 }
 
-/// Lies, and what is said of them.
-const LIES: [(fn(&mut Evidence), &str); 14] = [
+/// A lie, and what is said of it.
+type Lie = (fn(&mut Evidence), &'static str);
+
+const LIES: [Lie; 14] = [
     (heard_as_another_value, "it was heard of as"),
     (heard_as_nobody_gave_it, "nobody gave"),
     (executed_again, "and again in"),

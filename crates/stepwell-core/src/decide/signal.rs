@@ -184,8 +184,8 @@ fn let_look(image: &mut RunImage<'_>, signal: &SignalRow) {
 }
 
 /// Waits were given up. Signals that were left to them may be for others which have looked already:
-/// the leader lets them look again. Whether all of them happen to be loaded here makes no difference:
-/// how much is decided on one image is each store's own affair.
+/// the leader lets them look again. Whether all of them happen to be loaded here makes no
+/// difference: how much is decided on one image is each store's own affair.
 pub(super) fn let_others_look(image: &mut RunImage<'_>) {
     if image.run.n_unconsumed == 0 || image.run.status != RunStatus::Running {
         return;

@@ -141,7 +141,7 @@ fn a_branch_that_waits_for_long_suspends_the_function_once_the_others_are_done()
     let world = World::default();
     let mixed = |ctx: Ctx<u32, World>| {
         let half = Duration::from_millis(500);
-        let (_, short, ()) = ctx.join((
+        let ((), short, ()) = ctx.join((
             ctx.sleep("long", HOUR),
             ctx.branch("short", |ctx| {
                 ctx.sleep("nap", half).wait()?;

@@ -23,8 +23,8 @@ pub(crate) enum Theme {
 }
 
 impl Theme {
-    /// Whether steps do durable things. With workers that come and go it is enough that they do not:
-    /// those sequences are about who serves what.
+    /// Whether steps do durable things. With workers that come and go they need not: those
+    /// sequences are about who serves what.
     pub(crate) fn has_functions(self) -> bool {
         self != Self::Workers
     }

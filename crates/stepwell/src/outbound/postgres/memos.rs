@@ -99,8 +99,8 @@ fn heard_at(request: &MemoRequest, before: &StoredBefore) -> Option<Timestamp> {
 
 impl PostgresStore {
     async fn store_once(&self, requests: &[MemoRequest]) -> PgResult<Done<Stored>> {
-        // In the order of tasks, against deadlocks. Of several memos of one key the last one stands,
-        // but none that a function may have heard of is replaced.
+        // In the order of tasks, against deadlocks. Of several memos of one key the last one
+        // stands, but none that a function may have heard of is replaced.
         let claims: BTreeSet<ClaimRef> = requests.iter().map(|request| request.claim).collect();
         let mut last: BTreeMap<(ClaimRef, &str), &StoredMemo> = BTreeMap::new();
         for request in requests {
@@ -150,8 +150,8 @@ impl PostgresStore {
         self.commit_or_roll_back(session, answer).await
     }
 
-    /// What is there of requests that are perhaps repeated: the reply to an earlier one may have been
-    /// lost.
+    /// What is there of requests that are perhaps repeated: the reply to an earlier one may have
+    /// been lost.
     async fn stored_before<'r>(
         &self,
         requests: impl Iterator<Item = &'r MemoRequest> + Send,

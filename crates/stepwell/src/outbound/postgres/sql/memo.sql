@@ -1,8 +1,8 @@
 -- name: forgive_losses
 -- Of tasks whose functions came this far. Before store_memos, which locks what this may change. Who
 -- charges a task with a loss counts its losses under the lock of its worker, and who changes it for
--- another reason has read it under the lock of its run: both are taken here, in the order of reaping.
--- All rows of holder are locked before the first run, since they are counted.
+-- another reason has read it under the lock of its run: both are taken here, in the order of
+-- reaping. All rows of holder are locked before the first run, since they are counted.
 with holder as materialized (
     select worker.no from stepwell.claim join stepwell.worker on worker.no = claim.worker
     where claim.token = any($3) order by worker.no for key share of worker
@@ -19,8 +19,8 @@ where task.run = c.run and task.node = c.node and task.token = c.token and task.
 -- name: store_memos
 -- The task of each claim is locked against everybody who would end it, in order, and its token is
 -- compared with the row as it is when the lock is there: a claim that was lost stores nothing. What
--- a function may have heard of is never replaced. Gives the claims that hold, and how many memos were
--- stored in all.
+-- a function may have heard of is never replaced. Gives the claims that hold, and how many memos
+-- were stored in all.
 with held as materialized (
     select c.run, c.node, c.token
     from unnest($15::uuid[], $16::int[], $17::uuid[]) as c (run, node, token)
@@ -41,7 +41,8 @@ with held as materialized (
     where memo.number = 0
     returning 1
 )
-select held.run, held.node, held.token, clock.now, (select count(*) from stored) from held cross join clock
+select held.run, held.node, held.token, clock.now, (select count(*) from stored)
+from held cross join clock
 
 -- name: find_memos
 -- Those that were stored under a claim.
