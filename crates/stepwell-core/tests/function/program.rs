@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::task::Waker;
 
 use stepwell_core::decide::Listening;
+use stepwell_core::failure::{Failure, FailureKind};
 use stepwell_core::function::{
     Answer, Call, Completion, Journal, MemoWrite, Moment, OpId, Past, Turn, Value,
 };
@@ -89,6 +90,14 @@ impl Program {
         assert!(matches!(answer, Answer::Execute), "it is to be executed");
         let value = Counted(gives, Rc::clone(&self.n_copies));
         self.journal.executed(id, Ok(value), NOW, 0);
+    }
+
+    /// The code of a step fails for good.
+    pub(crate) fn fail(&mut self, id: OpId) {
+        let answer = self.journal.poll(id, Waker::noop());
+        assert!(matches!(answer, Answer::Execute), "it is to be executed");
+        let failure = Failure::new(FailureKind::Error, "", "boom");
+        self.journal.executed(id, Err(failure), NOW, 0);
     }
 
     /// Polls a step. If it is to be executed, its code gives this, and the answer is true.

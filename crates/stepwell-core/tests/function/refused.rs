@@ -1,4 +1,4 @@
-//! Writes that the store refuses for what is in them.
+//! Writes that the store refuses for what is in them, and errors that are forgotten.
 
 use stepwell_core::failure::{Failure, FailureKind};
 
@@ -33,6 +33,31 @@ fn what_the_store_refuses_fails_its_step_and_no_other_that_was_written_with_it()
     program.wakes();
     assert_eq!(program.poll(steps[1]), Some(Err(())));
     assert!(program.journal.refusal().is_none(), "the function goes on");
+}
+
+#[test]
+fn errors_after_the_last_success_are_forgotten_and_no_others() {
+    let mut program = Program::new(Vec::new());
+    let mut stored = Vec::new();
+    for (name, fails) in [("caught", true), ("well", false), ("last", true), ("end", true)] {
+        let step = program.step(name);
+        program.wakes();
+        if fails {
+            program.fail(step);
+        } else {
+            program.execute(step, 1);
+        }
+        let write = program.stores();
+        stored.extend(write.memos);
+        program.journal.stored(write.id, NOW);
+        program.wakes();
+        assert_eq!(program.poll(step), Some(if fails { Err(()) } else { Ok(1) }));
+        program.journal.forget(step);
+    }
+    assert_eq!(program.journal.forgets(), ["last", "end"]);
+    let mut again = Program::new(stored).journal.forgets();
+    again.sort();
+    assert_eq!(again, ["end", "last"], "on replay as well");
 }
 
 #[test]

@@ -77,6 +77,7 @@ pub(super) async fn a_late_worker_cannot_store_a_memo(world: &World) {
     let heir = lost(world).await;
     assert_eq!(world.remember(&task, "charge@1=42").await, MemoAnswer::NotMine);
     assert_eq!(world.memos(&run).await, "");
+    assert_eq!(world.task(&run, "a").await.losses, 1, "and nothing is forgiven for it");
     world.remember(&heir, "charge@1=43").await;
     assert_eq!(world.remember(&task, "charge@1=42").await, MemoAnswer::NotMine);
     assert_eq!(world.memos(&run).await, "charge@1 GIVEN");
