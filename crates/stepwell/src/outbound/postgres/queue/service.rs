@@ -16,13 +16,13 @@ use super::positions::Arrivals;
 use crate::ports::SETTLED_SERVICES_MAX;
 
 const LOCK_SERVING_EXCLUSIVE: Sql = sql::WORKER.named("lock_serving_exclusive");
-const UNPARK: Sql = sql::QUEUE.named("unpark");
-const PARKED_PLACES: Sql = sql::QUEUE.named("parked_places");
+const UNPARK: Sql = sql::PARKED.named("unpark");
+const PARKED_PLACES: Sql = sql::PARKED.named("parked_places");
 const READY_PLACES: Sql = sql::QUEUE.named("ready_places");
-const TENANTS_PARKED_AT: Sql = sql::QUEUE.named("tenants_parked_at");
+const TENANTS_PARKED_AT: Sql = sql::PARKED.named("tenants_parked_at");
 const TENANTS_READY_AT: Sql = sql::QUEUE.named("tenants_ready_at");
-const TENANTS_PARKED_OF: Sql = sql::QUEUE.named("tenants_parked_of");
-const UNPARK_OF: Sql = sql::QUEUE.named("unpark_of");
+const TENANTS_PARKED_OF: Sql = sql::PARKED.named("tenants_parked_of");
+const UNPARK_OF: Sql = sql::PARKED.named("unpark_of");
 const WITHDRAW_READY_AT: Sql = sql::QUEUE.named("withdraw_ready_at");
 
 /// Waits for everybody who enqueues tasks. Called before anything else is locked.

@@ -16,6 +16,7 @@ const MIGRATIONS: &[&[&str]] = &[&[
     include_str!("migrations/0001_names.sql"),
     include_str!("migrations/0001_tables.sql"),
     include_str!("migrations/0001_leader.sql"),
+    include_str!("migrations/0001_watermark.sql"),
     include_str!("migrations/0001_views.sql"),
 ]];
 

@@ -27,8 +27,9 @@ pub(crate) const TIMER: File = File(13);
 pub(crate) const WAIT: File = File(14);
 pub(crate) const WORKER: File = File(15);
 pub(crate) const PROGRESS: File = File(16);
+pub(crate) const PARKED: File = File(17);
 
-const FILES: [&str; 17] = [
+const FILES: [&str; 18] = [
     include_str!("attempt.sql"),
     include_str!("definition.sql"),
     include_str!("event.sql"),
@@ -46,6 +47,7 @@ const FILES: [&str; 17] = [
     include_str!("wait.sql"),
     include_str!("worker.sql"),
     include_str!("progress.sql"),
+    include_str!("parked.sql"),
 ];
 
 /// A statement of the store: where it stands among all of them, so that its text is found at once.
