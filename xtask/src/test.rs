@@ -4,8 +4,8 @@
 //! nextest runs tests side by side in processes of their own and is used where it is installed.
 //! It does not run doc tests, so these follow in a step of their own. Tests of the PostgreSQL
 //! store get a private server, unless the environment names one. `.config/nextest.toml` says which
-//! interleavings wait for their own command, and which tests need no server. `--postgres` runs those
-//! that need one on another major version, by `server_packages`.
+//! interleavings wait for their own command, and which tests need no server. `--postgres` runs
+//! those that need one on another major version, by `server_packages`.
 
 use std::env;
 use std::path::Path;

@@ -37,8 +37,8 @@ pub fn is_dead(life: &Life, silence: Duration) -> bool {
 /// The losses of every task a dead worker held, given what they were before.
 ///
 /// A task that was alone is charged. Tasks lost in company are charged up to being suspects, never
-/// beyond. Suspects are executed alone; if one is held beside others all the same, since workers and
-/// leader go by different crash limits, it is charged alone: else nothing would ever end it.
+/// beyond. Suspects are executed alone; if one is held beside others all the same, since workers
+/// and leader go by different crash limits, it is charged alone: else nothing would ever end it.
 #[must_use]
 pub fn losses_after(losses: &[u32], crash_limit: u32) -> Vec<u32> {
     if let Some(suspect) = losses.iter().position(|n| is_suspect(*n, crash_limit)) {

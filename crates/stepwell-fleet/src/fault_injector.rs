@@ -1,5 +1,5 @@
-//! Faults at random: workers are killed, frozen for a while or asked to stop, their clocks jump, and
-//! the server crashes.
+//! Faults at random: workers are killed, frozen for a while or asked to stop, their clocks jump,
+//! and the server crashes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -177,8 +177,8 @@ impl<'a> FaultInjector<'a> {
     }
 
     /// Asks one worker to stop and starts another, unless it has just been started itself. Neither
-    /// its start nor its stop is waited for here, because both may have to wait for a worker that is
-    /// frozen while it writes, and would stay so.
+    /// its start nor its stop is waited for here, because both may have to wait for a worker that
+    /// is frozen while it writes, and would stay so.
     fn stop(&mut self) -> Result<()> {
         let place = self.fleet.any(&mut self.chance);
         let name = self.fleet.worker(place).name().to_owned();

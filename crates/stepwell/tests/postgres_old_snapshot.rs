@@ -31,8 +31,8 @@ async fn n_pages(client: &Client, store: &PostgresStore, name: &str, arguments: 
 
 /// A look of a claim for one service and for two, and one that asks whether anybody waits.
 async fn looks(client: &Client, store: &PostgresStore) -> [u64; 3] {
-    let claim = n_pages(client, store, "first_ready", "'default', 0, 2, 10, 1, null").await;
-    let wide = "'default', '{0, 1}', 2, 10, 1, null, 55, 94";
+    let claim = n_pages(client, store, "first_ready", "'default', 0, 2, 10, null").await;
+    let wide = "'default', '{0, 1}', 2, 10, null, 55, 94";
     let wide = n_pages(client, store, "first_ready_of_many", wide).await;
     let idle = n_pages(client, store, "find_idle_worker", &format!("'{WORKER}'")).await;
     [claim, wide, idle]

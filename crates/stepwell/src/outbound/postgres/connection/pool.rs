@@ -80,8 +80,8 @@ impl Pool {
         self.clock.as_ref().map(|clock| clock.now().as_micros())
     }
 
-    /// A connection has gone dark, or its server has become a standby. Others that are idle may have
-    /// gone with it, and whoever took one would find that out after a long wait, or by an error;
+    /// A connection has gone dark, or its server has become a standby. Others that are idle may
+    /// have gone with it, and whoever took one would find that out after a long wait, or by an error;
     /// new ones are quickly made.
     pub(crate) fn discard_idle(&self) {
         for pool in [&self.work, &self.heartbeat] {

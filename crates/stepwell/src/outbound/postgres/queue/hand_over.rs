@@ -54,7 +54,8 @@ impl IdleWorker<'_> {
 }
 
 impl QueueSet<'_> {
-    /// The worker that makes an offer, if it is alive, holds no trial and nothing waits in its queues.
+    /// The worker that makes an offer, if it is alive, holds no trial and nothing waits in its
+    /// queues.
     pub(crate) async fn find_idle_worker<'o>(
         &self,
         offer: Option<&'o ClaimRequest>,
