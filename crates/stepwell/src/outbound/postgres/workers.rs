@@ -5,8 +5,8 @@ use stepwell_core::id::{Epoch, Queue, WorkerId};
 use stepwell_core::lease::Life;
 
 use super::lead::reap::{
-    DELETE_PROGRESS, DELETE_SERVE, LostWorkers, READ_CLAIMS, TAKEN_MAX, end_workers, lose_workers,
-    read_lost, take_lost,
+    DELETE_PROGRESS, DELETE_SERVE, LostClaim, LostWorkers, READ_CLAIMS, TAKEN_MAX, end_workers,
+    lose_workers, read_lost, take_lost,
 };
 use super::lead::term::check_epoch;
 use super::queue::service::lock_serving_exclusive;
@@ -169,7 +169,7 @@ impl PostgresStore {
     async fn take_lost_once(
         &self,
         epoch: Epoch,
-        taken: &[(ClaimRef, u32)],
+        taken: &[LostClaim],
         crash_limit: u32,
     ) -> PgResult<Done<usize>> {
         let session = self.begin_duty().await?;

@@ -1,14 +1,15 @@
 //! Taking tasks from workers that are gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stepwell_core::decide::{Happening, TaskHappening, Verdict};
-use stepwell_core::id::{Epoch, Token};
+use stepwell_core::id::{Epoch, RunKey, Token};
 use stepwell_core::lease::{LastBeat, losses_after};
+use uuid::Uuid;
 
 use super::super::queue::service::lock_serving_exclusive;
 use super::super::rows::worker::{self, HeldClaim};
-use super::super::rows::{int, read_all};
+use super::super::rows::{TaskKeys, int, read_all, token};
 use super::super::run::{Happened, Happenings, RunSet};
 use super::super::session::{PgResult, Session};
 use super::super::sql::{self, Sql};
@@ -22,6 +23,7 @@ pub(crate) const DELETE_SERVE: Sql = sql::WORKER.named("delete_serve");
 pub(crate) const DELETE_PROGRESS: Sql = sql::PROGRESS.named("delete_progress");
 const NEXT_CLAIM_COUNT: Sql = sql::WORKER.named("next_claim_count");
 const MARK_WORKERS_LOST: Sql = sql::WORKER.named("mark_workers_lost");
+const READ_LOSSES: Sql = sql::WORKER.named("read_losses");
 const LOCK_SILENT: Sql = sql::WORKER.named("lock_silent");
 
 /// Most tasks that one transaction takes from dead workers.
@@ -32,8 +34,16 @@ pub(crate) struct LostWorkers {
     pub(crate) numbers: Vec<i64>,
     /// What they claimed before has lesser tokens; one that registers again may claim more.
     before: Token,
-    /// What they held, and how often each task is lost then.
-    pub(crate) held: Vec<(ClaimRef, u32)>,
+    pub(crate) held: Vec<LostClaim>,
+}
+
+/// What a dead worker held.
+pub(crate) struct LostClaim {
+    claim: ClaimRef,
+    /// How often the task was lost before, when that was read.
+    losses: u32,
+    /// How many losses it is charged with for this one.
+    charge: u32,
 }
 
 /// Lets workers serve nothing any more that have not beaten since, and looks at what they held.
@@ -61,8 +71,8 @@ pub(crate) async fn lose_workers(
     Ok(lost)
 }
 
-/// What dead workers hold, in order, with the losses that each task has then: all tasks of a worker
-/// are charged together.
+/// What dead workers hold, in order, with what each task is charged: all tasks of a worker are
+/// charged together.
 pub(crate) async fn read_lost(
     session: &Session,
     lost: &mut LostWorkers,
@@ -78,31 +88,50 @@ pub(crate) async fn read_lost(
     for mut claims in by_worker.into_values() {
         claims.sort_unstable_by_key(|held| held.claim);
         let losses: Vec<u32> = claims.iter().map(|held| held.losses).collect();
-        let claims = claims.into_iter().map(|held| held.claim);
-        lost.held.extend(claims.zip(losses_after(&losses, crash_limit)));
+        let charged = claims.into_iter().zip(losses_after(&losses, crash_limit));
+        lost.held.extend(charged.map(|(HeldClaim { claim, losses, .. }, after)| LostClaim {
+            claim,
+            losses,
+            charge: after.saturating_sub(losses),
+        }));
     }
     Ok(())
 }
 
-/// Takes tasks from dead workers, and says how many. What was taken before is left alone.
+/// Takes tasks from dead workers, and says how many. What was taken before is left alone. A memo
+/// may have forgiven losses since they were read; under the locks of the runs none does any more.
 pub(crate) async fn take_lost(
     runs: &RunSet<'_>,
     epoch: Epoch,
-    taken: &[(ClaimRef, u32)],
+    taken: &[LostClaim],
     crash_limit: u32,
 ) -> PgResult<(usize, HintSet)> {
     check_epoch(runs.session, epoch).await?;
+    let keys: BTreeSet<RunKey> = taken.iter().map(|lost| lost.claim.run).collect();
+    runs.lock(&keys.into_iter().collect::<Vec<_>>()).await?;
+    let now = read_losses(runs.session, taken).await?;
     let mut happenings = Happenings::new();
-    for (claim, losses) in taken {
-        let lost = TaskHappening::Lost { losses: *losses, crash_limit };
+    for LostClaim { claim, losses, charge } in taken {
+        let losses = now.get(claim).unwrap_or(losses) + charge;
+        let lost = TaskHappening::Lost { losses, crash_limit };
         let happened =
             Happened { token: Some(claim.token), happening: Happening::Task(claim.node, lost) };
         happenings.entry(claim.run).or_default().push(happened);
     }
     let (mut verdicts, hints) = runs.happen(happenings).await?;
     let is_taken =
-        |(claim, _): &&(ClaimRef, u32)| verdicts.next(claim.run).is_some_and(Verdict::is_applied);
+        |lost: &&LostClaim| verdicts.next(lost.claim.run).is_some_and(Verdict::is_applied);
     Ok((taken.iter().filter(is_taken).count(), hints))
+}
+
+/// How often tasks were lost that these claims still hold.
+async fn read_losses(session: &Session, taken: &[LostClaim]) -> PgResult<BTreeMap<ClaimRef, u32>> {
+    let tasks = TaskKeys::of(taken.iter().map(|lost| (lost.claim.run, lost.claim.node)));
+    let tokens: Vec<Uuid> = taken.iter().map(|lost| token(lost.claim.token)).collect();
+    let [keys, nodes] = tasks.params();
+    let rows = session.all(READ_LOSSES, &[keys, nodes, &tokens]).await?;
+    let held: Vec<HeldClaim> = read_all(&rows, worker::read_claim)?;
+    Ok(held.into_iter().map(|held| (held.claim, held.losses)).collect())
 }
 
 /// Workers have nothing any more that could be taken from them. Says how many were not known to

@@ -46,7 +46,7 @@ pub(super) struct LoadedTasks {
 impl RunSet<'_> {
     /// Locks runs in the order of their keys. The time of the transaction is from then on that at
     /// which it had the last of what it locks.
-    pub(super) async fn lock(&self, runs: &[RunKey]) -> PgResult<Vec<StoredRun>> {
+    pub(crate) async fn lock(&self, runs: &[RunKey]) -> PgResult<Vec<StoredRun>> {
         let rows = self.session.all(LOCK_RUNS, &[&keys(runs)]).await?;
         self.saw_lock(rows.last().map(run::read_locked_at).transpose()?);
         let tenants = rows.iter().map(run::read_tenant_no).collect::<Result<BTreeSet<_>, _>>()?;

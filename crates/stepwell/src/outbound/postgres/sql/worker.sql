@@ -189,6 +189,15 @@ cross join lateral (
     offset 0) as task
 where claim.worker = any($1)
 
+-- name: read_losses
+-- Of tasks that these claims still hold, as read_claims has them.
+select task.worker, task.run, task.node, task.token, task.losses
+from unnest($1::uuid[], $2::int[], $3::uuid[]) as held (run, node, token)
+cross join lateral (
+    select * from stepwell.task
+    where task.run = held.run and task.node = held.node and task.token = held.token
+    offset 0) as task
+
 -- name: miscounted_claims
 -- Batches whose count is not that of the tasks they hold, and running tasks that no batch holds.
 select claim.token from stepwell.claim
