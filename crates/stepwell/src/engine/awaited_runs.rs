@@ -246,9 +246,12 @@ mod tests {
         Payload::new("json".into(), text.as_bytes())
     }
 
-    fn completed(output: EndOutput) -> Option<Box<RunEnd>> {
-        let (status, output_of) = (RunStatus::Completed, Some(OUTPUT));
-        Some(Box::new(RunEnd { status, failure: None, output_of, output }))
+    fn completed(output: EndOutput) -> RunEnd {
+        RunEnd { status: RunStatus::Completed, failure: None, output_of: Some(OUTPUT), output }
+    }
+
+    fn told_of(run: u128, end: RunEnd) -> EndedRun {
+        EndedRun { run: RunKey(run), end: Some(Box::new(end)) }
     }
 
     fn named(ended: impl IntoIterator<Item = EndedRun>) -> EndedRuns {
@@ -281,7 +284,7 @@ mod tests {
         let waiter = runs.wait_for_start_of(RunKey(1), Some(OUTPUT));
         assert!(runs.hear(named([])).is_empty());
         let end = completed(EndOutput::Known(Some(json("7"))));
-        assert!(runs.hear(named([EndedRun { run: RunKey(1), end }])).is_empty());
+        assert!(runs.hear(named([told_of(1, end)])).is_empty());
         let end = told(waiter).expect("it is told");
         assert_eq!(end.output, EndOutput::Known(Some(json("7"))));
         assert!(runs.is_empty());
@@ -296,7 +299,7 @@ mod tests {
         let wanted = runs.wanted(outputs.into_iter().map(Some));
         assert_eq!(wanted.iter().map(|(ix, _)| *ix).collect::<Vec<_>>(), [1]);
         runs.keep(wanted.into_iter().map(|(_, kept)| kept));
-        let ended = EndedRun { run: RunKey(1), end: completed(EndOutput::Stored) };
+        let ended = told_of(1, completed(EndOutput::Stored));
         assert!(runs.hear(named([ended])).is_empty());
         assert_eq!(told(waiter).expect("it is told").output, EndOutput::Known(Some(json("8"))));
         assert_eq!(runs.table().kept_bytes, 0);
@@ -306,11 +309,11 @@ mod tests {
     fn an_output_that_is_not_here_is_looked_for() {
         let runs = AwaitedRuns::default();
         let waiter = runs.wait_for_start_of(RunKey(1), Some(OUTPUT));
-        let ended = EndedRun { run: RunKey(1), end: completed(EndOutput::Stored) };
+        let ended = told_of(1, completed(EndOutput::Stored));
         assert_eq!(keys(&runs.hear(named([ended]))), [1]);
-        let mut other = completed(EndOutput::Known(Some(json("9")))).expect("an end");
+        let mut other = completed(EndOutput::Known(Some(json("9"))));
         other.output_of = Some(Node(5));
-        let ended = EndedRun { run: RunKey(1), end: Some(other) };
+        let ended = told_of(1, other);
         assert_eq!(keys(&runs.hear(named([ended]))), [1], "a deploy changed which step it is");
         assert_eq!(told(waiter), None);
     }
@@ -319,7 +322,7 @@ mod tests {
     fn who_asks_for_no_output_is_told_without_one() {
         let runs = AwaitedRuns::default();
         let waiter = runs.wait_for_start_of(RunKey(1), None);
-        let ended = EndedRun { run: RunKey(1), end: completed(EndOutput::Stored) };
+        let ended = told_of(1, completed(EndOutput::Stored));
         assert!(runs.hear(named([ended])).is_empty());
         assert_eq!(told(waiter).map(|end| end.status), Some(RunStatus::Completed));
     }
@@ -330,12 +333,12 @@ mod tests {
         let first = runs.wait_for(RunKey(1), None);
         assert_eq!(runs.hear(named([])), [AwaitedRun { run: RunKey(1), output: None }]);
         let second = runs.wait_for_start_of(RunKey(1), Some(OUTPUT));
-        let mut end = *completed(EndOutput::Known(None)).expect("an end");
+        let mut end = completed(EndOutput::Known(None));
         end.output_of = None;
         runs.wake(vec![(RunKey(1), end)]);
         let asked = AwaitedRun { run: RunKey(1), output: Some(OUTPUT) };
         assert_eq!(runs.hear(named([])), [asked]);
-        let end = *completed(EndOutput::Known(Some(json("1")))).expect("an end");
+        let end = completed(EndOutput::Known(Some(json("1"))));
         runs.wake(vec![(RunKey(1), end)]);
         assert!(told(first).is_some() && told(second).is_some());
     }

@@ -26,7 +26,7 @@ impl Player {
                 // Each run is asked for with the output of another step.
                 let asked = runs.iter().map(|run| AwaitedRun {
                     run: self.key(*run),
-                    output: (*run % 4 != 0).then(|| Node(u32::try_from(*run % 4).unwrap_or(0))),
+                    output: (*run % 4 != 0).then(|| Node(u32::from(*run % 4))),
                 });
                 let ended = self.store.ended(&asked.collect::<Vec<_>>()).await;
                 // Waiters look for their own run, wherever it stands in the answer.

@@ -196,7 +196,7 @@ impl Watch {
         self.changed();
         let notes = self.notes();
         let n_suspects = suspects(&notes.last, &request.worker, request.crash_limit);
-        let n_held = notes.last.claims.get(&request.worker).map_or(0, |held| held.len());
+        let n_held = notes.last.claims.get(&request.worker).map_or(0, Vec::len);
         assert!(
             n_suspects == 0 || n_held == 1,
             "R14: {} holds {n_held} tasks, {n_suspects} of them suspects",
