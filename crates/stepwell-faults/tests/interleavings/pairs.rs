@@ -71,7 +71,7 @@ pairs! {
     heartbeat_meets_fan_in: Heartbeat, FanIn;
     heartbeat_meets_release: Heartbeat, Release;
     heartbeat_meets_fire: Heartbeat, Fire;
-    reap_meets_reap: Reap, Reap;
+    reap_meets_reap: ReapSilently, ReapSilently;
     reap_meets_cancel: Reap, Cancel;
     reap_meets_fan_in: Reap, FanIn;
     reap_meets_release: Reap, Release;

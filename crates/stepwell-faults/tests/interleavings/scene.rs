@@ -25,6 +25,9 @@ pub(crate) enum Call {
     Commit,
     Heartbeat,
     Reap,
+    /// Reaps without telling how much. Tasks are taken in pieces, so two that reap the same worker
+    /// share the count; what became of the tasks is compared as everywhere.
+    ReapSilently,
     Cancel,
     /// Completes the last open parent of a join.
     FanIn,
@@ -86,6 +89,7 @@ impl Scene {
                 acts::heartbeat(&self.silent, &claims)
             }
             (Call::Reap, _) => acts::reap(self.epoch, self.reaping.clone()),
+            (Call::ReapSilently, _) => acts::reap_silently(self.epoch, self.reaping.clone()),
             (Call::Cancel, _) => acts::cancel(self.run.key),
             (Call::FanIn, _) if self.claims.contains_key("q") => acts::complete(by_side("p", "q")),
             (Call::FanIn, _) => acts::complete(self.claims["p"]),
