@@ -81,8 +81,8 @@ impl Pool {
     }
 
     /// A connection has gone dark, or its server has become a standby. Others that are idle may
-    /// have gone with it, and whoever took one would find that out after a long wait, or by an error;
-    /// new ones are quickly made.
+    /// have gone with it, and whoever took one would find that out after a long wait, or by an
+    /// error; new ones are quickly made.
     pub(crate) fn discard_idle(&self) {
         for pool in [&self.work, &self.heartbeat] {
             drop(pool.retain(|_, _| false));
